@@ -1,0 +1,1 @@
+"""The command line; light to start, needs no server."""

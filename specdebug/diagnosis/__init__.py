@@ -1,0 +1,1 @@
+"""Evidence in, findings out: the faults of a speculative server, named with their evidence."""

@@ -1,0 +1,1 @@
+"""Numbers and honest comparison: no engine, no files, no framework."""
