@@ -1,0 +1,1 @@
+"""The record: investigations, hypotheses, runs, findings, evidence, and the pages over them."""

@@ -1,0 +1,8 @@
+"""Django's handle on the one app."""
+
+from django.apps import AppConfig
+
+
+class ExperimentsConfig(AppConfig):
+    name = "experiments"
+    default_auto_field = "django.db.models.BigAutoField"

@@ -1,0 +1,133 @@
+"""A run: one configuration measured under one workload: its plan, its state, its figures."""
+
+from django.db import models
+from django.urls import reverse
+
+
+class Run(models.Model):
+    class State(models.TextChoices):
+        DRAFT = "draft", "draft"
+        QUEUED = "queued", "queued"
+        RUNNING = "running", "running"
+        DONE = "done", "done"
+        FAILED = "failed", "failed"
+        CANCELLED = "cancelled", "cancelled"
+        LOST = "lost", "lost"
+
+    ACTIVE = (State.QUEUED, State.RUNNING)
+    ENDED = (State.DONE, State.FAILED, State.CANCELLED, State.LOST)
+
+    investigation = models.ForeignKey(
+        "Investigation", on_delete=models.CASCADE, related_name="runs"
+    )
+    number = models.PositiveIntegerField(help_text="R0, R1 ... within the investigation")
+    title = models.CharField(max_length=200)
+    note = models.TextField(blank=True)
+    position = models.FloatField(help_text="place on the timeline")
+    at = models.DateTimeField(null=True, blank=True, help_text="None where only the order is known")
+    recorded = models.BooleanField(
+        default=False, help_text="figures taken from a write-up, not measured by a worker"
+    )
+
+    # Links
+    hypothesis = models.ForeignKey(
+        "Hypothesis", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
+    baseline = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="variants"
+    )
+    follows = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="followed_by"
+    )
+    repeats_run = models.ForeignKey(
+        "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeated_by"
+    )
+
+    # Plan and life. Only conditional UPDATEs in `lifecycle` change the state.
+    engine = models.CharField(max_length=20, default="reference")
+    engine_release = models.CharField(max_length=40, blank=True)
+    plan = models.JSONField(default=dict, blank=True, help_text="workers.plan.RunPlan as JSON")
+    state = models.CharField(max_length=10, choices=State, default=State.DRAFT, db_index=True)
+    phase = models.CharField(max_length=20, blank=True)
+    phase_detail = models.CharField(max_length=200, blank=True)
+    fraction = models.FloatField(null=True, blank=True)
+    reason = models.TextField(blank=True, help_text="why it failed, was cancelled or lost")
+    attempt = models.PositiveIntegerField(default=0, help_text="times a worker has claimed it")
+    claim = models.CharField(max_length=64, blank=True, help_text="token of the claiming task")
+    worker = models.CharField(max_length=200, blank=True)
+    cancel_requested_at = models.DateTimeField(null=True, blank=True)
+    queued_at = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+    heartbeat_at = models.DateTimeField(null=True, blank=True)
+    ready_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    # What really ran
+    host = models.CharField(max_length=200, blank=True)
+    argv = models.JSONField(default=list, blank=True, help_text="exact command line")
+    env = models.JSONField(default=dict, blank=True)
+    versions = models.JSONField(default=dict, blank=True)
+    server_info = models.JSONField(null=True, blank=True)
+    exit_code = models.IntegerField(null=True, blank=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["position"]
+        constraints = [
+            models.UniqueConstraint(fields=["investigation", "number"], name="run_number_once")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.title}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("run", args=[self.investigation.slug, self.number])
+
+    @property
+    def label(self) -> str:
+        return f"R{self.number}"
+
+
+class Repeat(models.Model):
+    """One measured pass; the figures' definitions are in docs/metrics.md. None: not known."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats")
+    index = models.PositiveIntegerField()
+    started_at = models.DateTimeField(null=True, blank=True)
+    seconds = models.FloatField(null=True, blank=True)
+    requests = models.PositiveIntegerField(null=True, blank=True)
+    tokens = models.PositiveIntegerField(null=True, blank=True, help_text="output tokens")
+    verify_ct = models.PositiveIntegerField(null=True, blank=True, help_text="verify passes")
+    accept_histogram = models.JSONField(null=True, blank=True)
+    tok_s = models.FloatField(help_text="output tokens per second of wall time")
+    accept_len = models.FloatField(null=True, blank=True, help_text="bonus token included")
+    step_ms = models.FloatField(null=True, blank=True)
+    output_sha256 = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["index"]
+        constraints = [models.UniqueConstraint(fields=["run", "index"], name="repeat_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run.label} repeat {self.index}"
+
+
+class DecodeSample(models.Model):
+    """One decode line of the engine's log."""
+
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
+    line = models.PositiveIntegerField(help_text="1-based line of the run's log")
+    t = models.FloatField(null=True, blank=True, help_text="seconds since the epoch, log clock")
+    tok_s = models.FloatField(null=True, blank=True)
+    accept_len = models.FloatField(null=True, blank=True)
+    accept_rate = models.FloatField(null=True, blank=True)
+    running = models.PositiveIntegerField(null=True, blank=True)
+    queue = models.PositiveIntegerField(null=True, blank=True)
+    in_repeat = models.BooleanField(default=True, help_text="False: warm-up or idle stretch")
+
+    class Meta:
+        ordering = ["line"]
+        constraints = [models.UniqueConstraint(fields=["run", "line"], name="sample_once")]
+
+    def __str__(self) -> str:
+        return f"{self.run.label} line {self.line}"

@@ -1,0 +1,1 @@
+"""The GPU side: it runs engines and measures them; only `tasks` knows Django and Celery."""

@@ -1,0 +1,131 @@
+"""What crosses the border between record and worker: a plan in, progress and an outcome out.
+
+Frozen and JSON-able; no process, no database. The record builds a `RunPlan`, the runner returns a
+`RunOutcome`, whatever happened in between: a crashed server is an outcome with a log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+Phase = Literal[
+    "preparing", "launching", "loading", "warming up", "measuring", "stopping", "finished"
+]
+OutcomeState = Literal["done", "failed", "cancelled"]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What the server is asked while it is measured."""
+
+    prompts: str = "stdlib"  # a shipped prompt set's name, or the path of a JSONL file
+    max_new_tokens: int = 96
+    prompts_per_repeat: int = 8
+    repeats: int = 3  # measured repeats; the warm-up is extra and is dropped
+    warm_up_prompts: int = 2
+    concurrency: int = 1
+    temperature: float = 0.0
+    ignore_eos: bool = True
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds without any progress after which a phase is given up."""
+
+    launch: float = 120.0  # from spawn to the first log line, and between two log lines
+    ready: float = 1800.0  # from spawn to ready, in all
+    request: float = 300.0
+    stop: float = 15.0  # from SIGTERM to SIGKILL
+
+
+@dataclass(frozen=True)
+class RunPlan:
+    """One configuration to be measured once, with its workload."""
+
+    run: str  # the run's public id, also the name of its folder
+    engine: str  # reference | sglang | sglang-cpu | attached
+    server_args: tuple[str, ...]  # the engine's own flags as asked, without interpreter and port
+    folder: str  # existing, private folder for log, samples and answers
+    env: Mapping[str, str] = field(default_factory=dict)  # added to the worker's own
+    workload: Workload = field(default_factory=Workload)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunPlan:
+        """Raises KeyError or TypeError where the data is not a plan."""
+        return cls(
+            run=data["run"],
+            engine=data["engine"],
+            server_args=tuple(data["server_args"]),
+            folder=data["folder"],
+            env=dict(data.get("env", {})),
+            workload=Workload(**data.get("workload", {})),
+            deadlines=Deadlines(**data.get("deadlines", {})),
+        )
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a run stands now; sent often, only the last one matters."""
+
+    phase: Phase
+    detail: str = ""  # one short sentence, e.g. "repeat 2 of 3, prompt 5 of 8"
+    fraction: float | None = None  # of the whole run, 0 to 1, None when not known
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request's own figures, as the server answered them."""
+
+    prompt: str  # id of the prompt
+    seconds: float  # wall time seen by the client
+    prompt_tokens: int
+    completion_tokens: int
+    spec_verify_ct: int | None = None  # verify passes; None without speculation
+    accept_histogram: tuple[int, ...] | None = None  # [k] = passes with exactly k drafts accepted
+    output_sha256: str = ""  # of the output ids (or text), to compare outputs between runs
+
+
+@dataclass(frozen=True)
+class Repeat:
+    """One pass over the prompts. Rates are derived from these figures by the library, not here."""
+
+    index: int  # 0-based; warm-up repeats are not in the list
+    started_at: float  # seconds since the epoch
+    seconds: float  # wall time of the whole repeat
+    requests: tuple[Request, ...]
+
+
+@dataclass(frozen=True)
+class Exit:
+    """How the server process ended."""
+
+    code: int | None  # negative: killed by that signal; None: it was not ours to stop
+    asked: bool  # we asked it to stop
+    survivors: tuple[int, ...] = ()  # pids still alive after the kill, normally empty
+
+
+@dataclass(frozen=True)
+class RunOutcome:
+    """What came of a plan. `reason` is one sentence for a person; empty when state is done."""
+
+    state: OutcomeState
+    phase: Phase  # the phase in which it ended
+    reason: str
+    argv: tuple[str, ...]  # exact command line
+    env: Mapping[str, str]  # recorded environment, secrets removed
+    versions: Mapping[str, str]
+    host: str
+    started_at: float
+    ready_at: float | None
+    ended_at: float
+    log: str  # path, "" when there is none
+    server_info: Mapping[str, Any] | None = None
+    metrics_text: str = ""
+    repeats: tuple[Repeat, ...] = ()
+    exit: Exit | None = None
