@@ -1,4 +1,5 @@
-"""Benchmark output in its many shapes, as rows with units; speaks of one client run, draws no conclusion."""
+"""Benchmark output in its many shapes, as rows with units; speaks of one client run, draws no
+conclusion."""
 
 from __future__ import annotations
 
@@ -24,9 +25,10 @@ BenchKind = Literal[
 class BenchRun:
     """One benchmark run or one row of a table.
 
-    Throughputs are tokens per second, latencies milliseconds, `duration_s` seconds. `accept_len` includes the
-    bonus token. `requested_draft_tokens` is what the row says; `draft_tokens` what is really in force when a
-    known rule corrects it (bench_speculative records the request). `line` is 1-based; `extra` keeps the rest.
+    Throughputs are tokens per second, latencies milliseconds, `duration_s` seconds. `accept_len`
+    includes the bonus token. `requested_draft_tokens` is what the row says; `draft_tokens` what is
+    really in force when a known rule corrects it (bench_speculative records the request). `line` is
+    1-based; `extra` keeps the rest.
     """
 
     kind: BenchKind
@@ -70,5 +72,6 @@ class BenchReport:
 
 
 def read_benches(text: str | bytes) -> BenchReport:
-    """Read every run found in `text`; an empty `runs` means none was recognised. Never raises on content."""
+    """Read every run found in `text`; an empty `runs` means none was recognised. Never raises on
+    content."""
     raise NotImplementedError

@@ -1,4 +1,5 @@
-"""A launch command as the engine will see it: argv, environment, flags by their names inside the engine."""
+"""A launch command as the engine will see it: argv, environment, flags by their names inside the
+engine."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ Value = bool | int | float | str | list["Value"] | dict[str, "Value"] | None
 class FlagValue:
     """One flag of a command.
 
-    `value` is typed (int, float, bool, str, or parsed JSON), `raw` is the text that was given (empty for
-    a switch), `line` the 1-based line of the input on which the flag stands.
+    `value` is typed (int, float, bool, str, or parsed JSON), `raw` is the text that was given
+    (empty for a switch), `line` the 1-based line of the input on which the flag stands.
     """
 
     value: Value
@@ -26,7 +27,8 @@ class FlagValue:
 
 @dataclass(frozen=True)
 class CommandProblem:
-    """Something in a command that the engine would refuse or that reads two ways; `line` is 1-based."""
+    """Something in a command that the engine would refuse or that reads two ways; `line` is
+    1-based."""
 
     line: int
     message: str
@@ -55,7 +57,8 @@ class LaunchCommand:
 
 
 def parse_command(text: str) -> list[LaunchCommand]:
-    """Every engine launch found in `text`: shell lines, scripts, docker, compose or Kubernetes YAML, traces.
+    """Every engine launch found in `text`: shell lines, scripts, docker, compose or Kubernetes
+    YAML, traces.
 
     Returns an empty list when there is none; never raises on bad input.
     """
@@ -63,5 +66,6 @@ def parse_command(text: str) -> list[LaunchCommand]:
 
 
 def parse_argv(argv: Sequence[str]) -> LaunchCommand:
-    """The launch that `argv` makes; environment assignments and wrappers in front of the engine are understood."""
+    """The launch that `argv` makes; environment assignments and wrappers in front of the engine are
+    understood."""
     raise NotImplementedError

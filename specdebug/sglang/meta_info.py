@@ -1,4 +1,5 @@
-"""Per-request acceptance from /generate answers: verify counts and histograms, pooled, every formula named."""
+"""Per-request acceptance from /generate answers: verify counts and histograms, pooled, every
+formula named."""
 
 from __future__ import annotations
 
@@ -9,8 +10,8 @@ from typing import Any
 
 @dataclass(frozen=True)
 class RequestAcceptance:
-    """One request. `histogram[k]` counts verify passes that accepted exactly k drafts; `proposed` counts drafts
-    offered over all passes. None where the release does not report it."""
+    """One request. `histogram[k]` counts verify passes that accepted exactly k drafts; `proposed`
+    counts drafts offered over all passes. None where the release does not report it."""
 
     completion_tokens: int
     prompt_tokens: int | None
@@ -37,9 +38,10 @@ class AcceptLen:
 class PooledAcceptance:
     """Acceptance over many requests.
 
-    `tail[k]` is P(at least k+1 drafts accepted) and `conditional[k]` is P(draft k+1 accepted | draft k was), both
-    from summed histograms; `reached[k]` is the number of passes behind conditional[k]. Empty without histograms.
-    `lengths` holds the same run under every formula the inputs allow: they differ, so compare like with like.
+    `tail[k]` is P(at least k+1 drafts accepted) and `conditional[k]` is P(draft k+1 accepted |
+    draft k was), both from summed histograms; `reached[k]` is the number of passes behind
+    conditional[k]. Empty without histograms. `lengths` holds the same run under every formula the
+    inputs allow: they differ, so compare like with like.
     """
 
     requests: int
@@ -52,7 +54,8 @@ class PooledAcceptance:
 
 
 def read_meta_info(text: str | bytes) -> list[RequestAcceptance]:
-    """Requests in one answer, a list of answers, or JSON lines; answers without speculation are left out.
+    """Requests in one answer, a list of answers, or JSON lines; answers without speculation are
+    left out.
 
     Raises ValueError when nothing in `text` is a /generate answer.
     """
@@ -65,7 +68,8 @@ def from_mapping(answer: Mapping[str, Any]) -> RequestAcceptance | None:
 
 
 def pool(requests: Iterable[RequestAcceptance]) -> PooledAcceptance:
-    """Sum counts over requests, then divide; never average ratios (except where the formula says so)."""
+    """Sum counts over requests, then divide; never average ratios (except where the formula says
+    so)."""
     raise NotImplementedError
 
 

@@ -1,4 +1,5 @@
-"""The Prometheus text of /metrics, for both engines; reads what speculation needs and keeps the rest."""
+"""The Prometheus text of /metrics, for both engines; reads what speculation needs and keeps the
+rest."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Metrics:
     unknown_lines: int
 
     def get(self, name: str, **labels: str) -> float | None:
-        """The value of the first sample called `name` (without engine prefix or `_total`) with these labels."""
+        """The value of the first sample called `name` (without engine prefix or `_total`) with
+        these labels."""
         raise NotImplementedError
 
     def by_label(self, name: str, label: str) -> dict[str, float]:

@@ -1,4 +1,5 @@
-"""What a release makes of a launch command before it serves: values changed, defaults chosen, combinations refused."""
+"""What a release makes of a launch command before it serves: values changed, defaults chosen,
+combinations refused."""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ class Draft(Protocol):
 class EffectiveValue:
     """The value in force for one argument.
 
-    `requested` is what the command asked (None if it did not), `origin` says whether the command, a default
-    or a rule decided, `rule` names that rule. `since`/`until` bound the releases for which this very value
-    holds when the release is not known (None: no bound among the releases read).
+    `requested` is what the command asked (None if it did not), `origin` says whether the command, a
+    default or a rule decided, `rule` names that rule. `since`/`until` bound the releases for which
+    this very value holds when the release is not known (None: no bound among the releases read).
     """
 
     value: Value
@@ -68,7 +69,8 @@ class Note:
 
 @dataclass(frozen=True)
 class Reading:
-    """What happens on the releases `since` to `until` (both included), when the release is not known."""
+    """What happens on the releases `since` to `until` (both included), when the release is not
+    known."""
 
     since: Release
     until: Release
@@ -82,8 +84,9 @@ class Prediction:
     """The arguments in force after the release's own rules, or why it refuses them.
 
     With an unknown release, `effective` is that of the newest release read, each value bounded by
-    `since`/`until`; `depends_on_release` names the arguments on which releases differ and `readings` holds
-    one entry per run of releases that agree. With a known release `readings` is empty.
+    `since`/`until`; `depends_on_release` names the arguments on which releases differ and
+    `readings` holds one entry per run of releases that agree. With a known release `readings` is
+    empty.
     """
 
     effective: Mapping[str, EffectiveValue]
@@ -120,15 +123,16 @@ def predict(
 ) -> Prediction:
     """Apply the release's rules to a command (or its flags, or an argument list).
 
-    `env` defaults to the command's own environment. A release that was not read is judged by the newest
-    older one; `release_known` is then False and `release` is the one asked for.
+    `env` defaults to the command's own environment. A release that was not read is judged by the
+    newest older one; `release_known` is then False and `release` is the one asked for.
     """
     raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class AcceptRate:
-    """How a release computes one `accept rate`: `formula` in words, `rule` its name, first and last release."""
+    """How a release computes one `accept rate`: `formula` in words, `rule` its name, first and last
+    release."""
 
     rule: str
     formula: str
@@ -143,7 +147,8 @@ def accept_rate_formula(release: Release) -> AcceptRate:
 
 @dataclass(frozen=True)
 class WindowReading:
-    """One reading of (accept len, accept rate): `window` tokens per step, if `formula` is the one in use."""
+    """One reading of (accept len, accept rate): `window` tokens per step, if `formula` is the one
+    in use."""
 
     window: float
     formula: str
@@ -160,8 +165,8 @@ def infer_window(
 ) -> list[WindowReading]:
     """The draft window that (accept len, accept rate) betrays, one entry per formula possible.
 
-    `release` alone is exact; `release` with `until` is a range, None means unknown. `window` is not rounded:
-    both inputs carry two decimals, so average over several lines before rounding. Empty when the pair fits no
-    formula (rate 0 with the strict formula, or a rate out of range).
+    `release` alone is exact; `release` with `until` is a range, None means unknown. `window` is not
+    rounded: both inputs carry two decimals, so average over several lines before rounding. Empty
+    when the pair fits no formula (rate 0 with the strict formula, or a rate out of range).
     """
     raise NotImplementedError

@@ -1,4 +1,5 @@
-"""What a file is, told from its content and never from its name; reads the start, judges nothing inside."""
+"""What a file is, told from its content and never from its name; reads the start, judges nothing
+inside."""
 
 from __future__ import annotations
 

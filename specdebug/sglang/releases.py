@@ -1,4 +1,5 @@
-"""SGLang release numbers: parsed, ordered, and placed among the releases whose rules were read; not a changelog."""
+"""SGLang release numbers: parsed, ordered, and placed among the releases whose rules were read; not
+a changelog."""
 
 from __future__ import annotations
 
@@ -19,8 +20,8 @@ _STAGES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}
 class Release:
     """One release of the engine, for example 0.5.10.post1.
 
-    `key` is what orders releases: (major, minor, patch, stage, number), where stage is 0 for a final
-    release, 1 for a post release and negative for what comes before a final one.
+    `key` is what orders releases: (major, minor, patch, stage, number), where stage is 0 for a
+    final release, 1 for a post release and negative for what comes before a final one.
     """
 
     key: tuple[int, int, int, int, int]
@@ -69,12 +70,44 @@ class Release:
 
 KNOWN: tuple[Release, ...] = tuple(
     Release.parse(text)
-    for text in (
-        "0.4.3.post2 0.4.4.post1 0.4.5 0.4.6 0.4.7 0.4.8 0.4.9 0.4.10 0.5.0rc0 0.5.1 0.5.2 0.5.3 "
-        "0.5.4 0.5.4.post3 0.5.5 0.5.6 0.5.6.post2 0.5.7 0.5.8 0.5.8.post1 0.5.9 0.5.10 "
-        "0.5.10.post1 0.5.11 0.5.12 0.5.13 0.5.14 0.5.15 0.5.16 0.5.17 0.5.18 0.5.19 0.5.20 "
-        "0.5.21 0.5.22 0.5.23"
-    ).split()
+    for text in [
+        "0.4.3.post2",
+        "0.4.4.post1",
+        "0.4.5",
+        "0.4.6",
+        "0.4.7",
+        "0.4.8",
+        "0.4.9",
+        "0.4.10",
+        "0.5.0rc0",
+        "0.5.1",
+        "0.5.2",
+        "0.5.3",
+        "0.5.4",
+        "0.5.4.post3",
+        "0.5.5",
+        "0.5.6",
+        "0.5.6.post2",
+        "0.5.7",
+        "0.5.8",
+        "0.5.8.post1",
+        "0.5.9",
+        "0.5.10",
+        "0.5.10.post1",
+        "0.5.11",
+        "0.5.12",
+        "0.5.13",
+        "0.5.14",
+        "0.5.15",
+        "0.5.16",
+        "0.5.17",
+        "0.5.18",
+        "0.5.19",
+        "0.5.20",
+        "0.5.21",
+        "0.5.22",
+        "0.5.23",
+    ]
 )
 """Releases whose source was read for the rules, oldest first."""
 
@@ -82,7 +115,8 @@ _KNOWN_SET = frozenset(KNOWN)
 
 
 def nearest_known(release: Release) -> Release:
-    """The newest release read that is not newer than `release`; the oldest one read if all are newer."""
+    """The newest release read that is not newer than `release`; the oldest one read if all are
+    newer."""
     older = [known for known in KNOWN if known <= release]
     return older[-1] if older else KNOWN[0]
 

@@ -1,4 +1,5 @@
-"""The answer of /server_info (or /get_server_info), as JSON or pasted; not the log's server_args line."""
+"""The answer of /server_info (or /get_server_info), as JSON or pasted; not the log's server_args
+line."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from specdebug.sglang.releases import Release
 
 @dataclass(frozen=True)
 class RankState:
-    """One data-parallel rank's internal state; figures are None where the release does not report them."""
+    """One data-parallel rank's internal state; figures are None where the release does not report
+    them."""
 
     avg_accept_len: float | None
     last_throughput: float | None

@@ -1,4 +1,5 @@
-"""vLLM's speculative figures in SGLang's words: log lines, counters, flags; the window counts the bonus token."""
+"""vLLM's speculative figures in SGLang's words: log lines, counters, flags; the window counts the
+bonus token."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ from specdebug.sglang.metrics import Metrics
 class SpecMetricsLine:
     """One `SpecDecoding metrics:` line.
 
-    `accept_len` includes the bonus; `per_position` is unconditional (accepted at that position / drafts);
-    `accept_rate` is accepted / drafted as a fraction.
+    `accept_len` includes the bonus; `per_position` is unconditional (accepted at that position /
+    drafts); `accept_rate` is accepted / drafted as a fraction.
     """
 
     line: int
@@ -57,7 +58,8 @@ def read_vllm_log(text: str | bytes) -> VllmLog:
 
 
 def conditional(per_position: tuple[float, ...]) -> tuple[float, ...]:
-    """Conditional acceptance per position from vLLM's unconditional figures; stops at the first zero."""
+    """Conditional acceptance per position from vLLM's unconditional figures; stops at the first
+    zero."""
     raise NotImplementedError
 
 
@@ -82,5 +84,6 @@ def counters(metrics: Metrics) -> SpecCounters | None:
 
 
 def as_sglang_flags(command: LaunchCommand) -> Mapping[str, Value]:
-    """A vLLM command's speculation under SGLang's names (num_speculative_tokens n: steps n, window n + 1)."""
+    """A vLLM command's speculation under SGLang's names (num_speculative_tokens n: steps n, window
+    n + 1)."""
     raise NotImplementedError
