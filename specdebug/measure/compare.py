@@ -1,0 +1,236 @@
+"""Comparing two samples of a positive figure honestly; knows no run, no engine, no rig.
+
+Differences are log ratios, so "+5 % then -5 %" is symmetric and throughput splits into parts that
+add up. The margin is tested before significance, and "not significant" never reads as "no change".
+"""
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
+
+__all__ = ["Comparison", "Split", "Verdict", "compare", "log_sd", "repeats_for", "split_throughput"]
+
+Verdict = Literal[
+    "invalid",
+    "unreplicated",
+    "regression",
+    "improvement",
+    "no material change",
+    "small change",
+    "inconclusive",
+]
+
+MARGIN = 0.02
+EFFECT = 0.05
+MAX_REPEATS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """The outcome of comparing `after` with `before`.
+
+    ratio: geometric mean of after over that of before; low, high: its interval at `level`.
+    unreplicated: at least one side is a single figure. repeats: how many per side would show a
+    change of `EFFECT` with power 0.8, only for "inconclusive"; None when over MAX_REPEATS.
+    """
+
+    verdict: Verdict
+    sentence: str
+    ratio: float
+    low: float | None
+    high: float | None
+    level: float
+    method: str
+    n_before: int
+    n_after: int
+    unreplicated: bool
+    repeats: int | None = None
+
+    @property
+    def change_percent(self) -> float:
+        """Change in per cent, -36.9 for a ratio of 0.631."""
+        return 100.0 * (self.ratio - 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """Throughput change as log ratios: throughput = acceptance - step_time, exactly."""
+
+    throughput: float
+    acceptance: float
+    step_time: float
+
+    @property
+    def sentence(self) -> str:
+        return (
+            f"throughput {_percent(self.throughput)} = acceptance {_percent(self.acceptance)} "
+            f"and step time {_percent(self.step_time)}"
+        )
+
+
+def _percent(log_ratio: float) -> str:
+    return f"{100 * (math.exp(log_ratio) - 1):+.1f} %"
+
+
+def split_throughput(
+    tok_s_before: float, tok_s_after: float, len_before: float, len_after: float
+) -> Split:
+    """Split a throughput change at equal concurrency; a plain run has accept length 1."""
+    total = math.log(tok_s_after / tok_s_before)
+    acceptance = math.log(len_after / len_before)
+    return Split(total, acceptance, acceptance - total)
+
+
+def log_sd(cv: float) -> float:
+    """Standard deviation of the logarithm for a coefficient of variation of the figure itself."""
+    return math.sqrt(math.log1p(cv * cv))
+
+
+def repeats_for(effect: float, cv: float, power: float = 0.8, alpha: float = 0.05) -> int:
+    """Repeats per configuration that show a relative change of `effect` (two-sided t test)."""
+    from statsmodels.stats.power import TTestIndPower
+
+    size = math.log1p(effect) / log_sd(cv)
+    needed = TTestIndPower().solve_power(effect_size=size, power=power, alpha=alpha)
+    return max(2, math.ceil(float(needed)))
+
+
+def compare(
+    before: Sequence[float],
+    after: Sequence[float],
+    *,
+    margin: float = MARGIN,
+    pooled_cv: float | None = None,
+    pooled_df: int | None = None,
+    higher_is_better: bool = True,
+    looks: int = 1,
+    invalid: str | None = None,
+    what: str = "throughput",
+) -> Comparison:
+    """Judge whether `after` differs from `before` by more than `margin`.
+
+    Three or more repeats on both sides: Welch's t on logs. Fewer: the spread of earlier
+    configurations on the same rig (`pooled_cv`, with pooled_df degrees of freedom; None treats it
+    as known), tested at .04 because .05 gave 5.8 % false alarms. Neither: "unreplicated".
+    looks > 1 (figures topped up and judged again) widens the interval to 98.2 %.
+    invalid: why the runs must not be compared at all. Raises ValueError on figures that are not
+    positive numbers or on an empty side.
+    """
+    for name, values in (("before", before), ("after", after)):
+        if not values:
+            raise ValueError(f"no figure in {name!r}")
+        for value in values:
+            if not (value > 0 and math.isfinite(value)):
+                raise ValueError(f"{name!r} holds {value!r}; only positive numbers compare")
+    logs = [[math.log(v) for v in side] for side in (before, after)]
+    diff = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
+    n_before, n_after = len(before), len(after)
+    shell = Comparison(
+        "invalid",
+        invalid or "",
+        math.exp(diff),
+        None,
+        None,
+        0.95,
+        "none",
+        n_before,
+        n_after,
+        min(n_before, n_after) == 1,
+    )
+    if invalid is not None:
+        return replace(shell, sentence=f"The runs cannot be compared: {invalid}.")
+    alpha = 0.05 if looks == 1 else 0.018
+    if min(n_before, n_after) >= 3:
+        wide, narrow = _welch(logs[0], logs[1], alpha)
+        method = "Welch's t on logs"
+        spread = math.sqrt(statistics.fmean([statistics.variance(side) for side in logs]))
+    elif pooled_cv is not None:
+        alpha = min(alpha, 0.04)
+        spread = log_sd(pooled_cv)
+        error = spread * math.sqrt(1 / n_before + 1 / n_after)
+        wide = _interval(diff, error, alpha, pooled_df)
+        narrow = _interval(diff, error, 0.10, pooled_df)
+        method = f"a spread of {100 * pooled_cv:.1f} % taken from elsewhere"
+    else:
+        text = (
+            f"{what} {_percent(diff)}, but {n_before} and {n_after} figures without a known "
+            "run-to-run spread allow no verdict: repeat each run at least 3 times, interleaved."
+        )
+        return replace(shell, verdict="unreplicated", sentence=text)
+    low, high = wide
+    verdict = _verdict(wide, narrow, margin, higher_is_better)
+    result = replace(
+        shell,
+        verdict=verdict,
+        low=math.exp(low),
+        high=math.exp(high),
+        level=1 - alpha,
+        method=method,
+    )
+    sentence = (
+        f"{what} {_percent(diff)} ({100 * (1 - alpha):.3g} % interval {_percent(low)} to "
+        f"{_percent(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
+    )
+    if verdict != "inconclusive":
+        return replace(result, sentence=sentence)
+    return _with_repeats(result, sentence, spread)
+
+
+def _with_repeats(result: Comparison, sentence: str, spread: float) -> Comparison:
+    cv = math.sqrt(math.expm1(spread * spread))
+    if cv <= 0:
+        return replace(result, sentence=sentence)
+    try:
+        needed = repeats_for(EFFECT, cv)
+    except ImportError:
+        return replace(result, sentence=sentence)
+    if needed > MAX_REPEATS:
+        more = f" At this spread more than {MAX_REPEATS} repeats would be needed."
+        return replace(result, sentence=sentence + more)
+    extra = max(needed - min(result.n_before, result.n_after), 1)
+    more = (
+        f" At this spread {extra} more repeats per configuration would show a change of "
+        f"{100 * EFFECT:.0f} %."
+    )
+    return replace(result, sentence=sentence + more, repeats=needed)
+
+
+def _verdict(
+    wide: tuple[float, float], narrow: tuple[float, float], margin: float, higher_is_better: bool
+) -> Verdict:
+    up, down = math.log1p(margin), math.log1p(-margin)
+    if wide[0] > up:
+        return "improvement" if higher_is_better else "regression"
+    if wide[1] < down:
+        return "regression" if higher_is_better else "improvement"
+    if down < narrow[0] and narrow[1] < up:
+        return "no material change"
+    if wide[0] > 0 or wide[1] < 0:
+        return "small change"
+    return "inconclusive"
+
+
+def _interval(diff: float, error: float, alpha: float, df: int | None) -> tuple[float, float]:
+    if df is None:
+        factor = statistics.NormalDist().inv_cdf(1 - alpha / 2)
+    else:
+        from scipy.stats import t
+
+        factor = float(t.ppf(1 - alpha / 2, df))
+    return diff - factor * error, diff + factor * error
+
+
+def _welch(
+    before: list[float], after: list[float], alpha: float
+) -> tuple[tuple[float, float], tuple[float, float]]:
+    if statistics.pvariance(before) + statistics.pvariance(after) == 0:
+        diff = after[0] - before[0]
+        return (diff, diff), (diff, diff)
+    from scipy.stats import ttest_ind
+
+    outcome = ttest_ind(after, before, equal_var=False)
+    wide = outcome.confidence_interval(1 - alpha)
+    narrow = outcome.confidence_interval(0.90)
+    return (float(wide.low), float(wide.high)), (float(narrow.low), float(narrow.high))
