@@ -1,0 +1,20 @@
+"""What bin/start does once the rows are there: example, replay, login link (printed)."""
+
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandParser
+
+
+class Command(BaseCommand):
+    help = "Load the recorded example, queue its replay if asked, and print a one-time login link."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--base", required=True, help="address of the web pages")
+        parser.add_argument("--replay", action="store_true", help="queue the replay's runs")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        call_command("load_story", verbosity=0)
+        if options["replay"]:
+            call_command("replay", verbosity=0)
+        call_command("login_link", base=options["base"], stdout=self.stdout)
