@@ -1,0 +1,364 @@
+"""Splits pasted shell, YAML and JSON into the words of each command, with line numbers; runs
+nothing, expands little."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+_MAX_TEXT = 1_000_000
+_OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
+_REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
+_PROMPT = re.compile(
+    r"^\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+:?[^\s$#]*)?[$#]\s+|>\s+|\++\s+)"
+)
+_COMPOSE = re.compile(r"^[\w.-]+\s+\|\s(?=\s*(?:\+|python|sglang|vllm))")
+_YAML_KEY = re.compile(
+    r"^\s*(?:-\s+)?(?:command|args|entrypoint|CMD|ENTRYPOINT|cmd|script|run)\s*:?\s*"
+    r"(?:[>|][+-]?\s*$|(?=\S))"
+)
+_YAML_ITEM = re.compile(r"^(\s*)-\s+(?P<item>\S.*?)\s*$")
+_NAMED = re.compile(r"^\s*(?:-\s+)?name\s*:\s*[\"']?([A-Z][A-Z0-9_]+)[\"']?\s*$")
+_NAMED_VALUE = re.compile(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
+_ENV_LINE = re.compile(
+    r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$"
+)
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+_TYPOGRAPHY = str.maketrans(
+    {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": ""}
+)
+_DASHES = re.compile(r"(?<!\S)(?:[\u2014\u2013\u2212]-?|-[\u2014\u2013\u2212])(?=[a-z])")
+
+_NO_BACKSLASH = (
+    "starts with a flag but the line before does not end in a backslash: "
+    "a shell would stop there; read as one command"
+)
+_SPACES_AFTER = (
+    "spaces after the backslash, so a shell does not continue there; read as one command"
+)
+_ONE_ITEM = (
+    "one list item holds a flag and its value, which the engine gets as one word; "
+    "give each its own item"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One word of a command and the 1-based line it starts on."""
+
+    text: str
+    line: int
+
+
+@dataclass
+class Command:
+    """The words of one simple command, what was odd about them, and variables set before it."""
+
+    words: list[Word]
+    problems: list[tuple[int, str]] = field(default_factory=list)
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+def commands(text: str) -> list[Command]:
+    """Every simple command in `text`; lists in YAML or JSON count as one command each."""
+    text = text[:_MAX_TEXT].lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    problems: list[tuple[int, str]] = []
+    fixed = _DASHES.sub("--", text.translate(_TYPOGRAPHY))
+    if fixed != text:
+        line = next(
+            n
+            for n, (a, b) in enumerate(zip(text.split("\n"), fixed.split("\n"), strict=True), 1)
+            if a != b
+        )
+        problems.append((line, "typographic quotes, spaces or dashes were read as plain ones"))
+    lines = fixed.split("\n")
+    found, rest = _listed(lines)
+    environment = _environment(lines)
+    found += _shell(rest, problems)
+    for command in found:
+        command.variables = environment | command.variables
+    found.sort(key=lambda command: command.words[0].line)
+    return found
+
+
+def _environment(lines: list[str]) -> dict[str, str]:
+    """Upper-case variables of YAML `env:`/`environment:` sections and of Dockerfile ENV lines."""
+    values: dict[str, str] = {}
+    inside = False
+    pending: str | None = None
+    for line in lines:
+        stripped = line.strip()
+        if re.match(r"^(?:-\s+)?(?:env|environment)\s*:\s*$", stripped):
+            inside = True
+            continue
+        if docker := re.match(r"^ENV\s+([A-Z][A-Z0-9_]*)[=\s]\s*(\S+)\s*$", stripped):
+            values[docker[1]] = docker[2].strip("\"'")
+        if not inside:
+            continue
+        if named := _NAMED.match(line):
+            pending = named[1]
+        elif pending is not None and (value := _NAMED_VALUE.match(line)):
+            values[pending] = value[1]
+            pending = None
+        elif pair := _ENV_LINE.match(line):
+            values[pair[1]] = pair[2].strip()
+        elif stripped:
+            inside = False
+    return values
+
+
+def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
+    """Commands written as JSON or YAML lists, and the lines with those blanked out."""
+    rest = list(lines)
+    found: list[Command] = []
+    text = "\n".join(lines)
+    # At most fifty candidates: an unclosed string costs a scan to the end of the text each time.
+    for match in itertools.islice(re.finditer(r"\[(?=\s*\")", text), 50):
+        try:
+            value, end = json.JSONDecoder().raw_decode(text, match.start())
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or not value:
+            continue
+        line = text.count("\n", 0, match.start()) + 1
+        last = line + text.count("\n", match.start(), end)
+        if not any(rest[line - 1 : last]):
+            continue
+        found.append(Command([Word(v, line) for v in value]))
+        for number in range(line, last + 1):
+            rest[number - 1] = ""
+    run: list[tuple[int, str]] = []
+    for number, line_text in enumerate([*rest, ""], 1):
+        item = _YAML_ITEM.match(line_text)
+        if item and not re.match(r"[\w.-]+\s*:(?:\s|$)", item["item"]):
+            run.append((number, item["item"]))
+            continue
+        quiet = not line_text.strip() or line_text.strip().startswith("#")
+        if quiet and run and number <= len(rest):
+            continue
+        if run:
+            command = _from_items(run)
+            if command is not None:
+                found.append(command)
+                for at, _ in run:
+                    rest[at - 1] = ""
+            run = []
+    return found, rest
+
+
+def _from_items(run: list[tuple[int, str]]) -> Command | None:
+    """A YAML list as a command, unless it is a list of something else."""
+    if not any(item.lstrip("\"'").startswith("--") or "sglang" in item for _, item in run):
+        return None
+    command = Command([])
+    for line, item in run:
+        quoted = item[:1] in "\"'" and item[-1:] == item[:1] and len(item) > 1
+        text = item[1:-1] if quoted else re.sub(r"\s+#.*$", "", item)
+        if re.match(r"^--?[\w-]+\s+\S", text):
+            command.problems.append((line, f"{text[:60]!r}: {_ONE_ITEM}"))
+            words, _ = _words(text, line)
+            command.words += words
+        else:
+            command.words.append(Word(text, line))
+    return command if command.words else None
+
+
+def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    """Lines joined where a command goes on: after a backslash, inside quotes, or before a line of
+    flags."""
+    start = 0
+    parts: list[tuple[str, bool]] = []
+    for number, raw in enumerate(lines, 1):
+        line = _COMPOSE.sub("", raw)
+        if not parts:
+            line = _PROMPT.sub("", line)
+            line = _YAML_KEY.sub("", line) if _YAML_KEY.match(line) else line
+        stripped = line.strip()
+        goes_on = bool(parts) and parts[-1][1]
+        if parts and not goes_on:
+            if re.match(r"^--?[a-z]", stripped) and "".join(p for p, _ in parts).strip():
+                problems.append((number, f"line {number} {_NO_BACKSLASH}"))
+            else:
+                yield start, "\n".join(part for part, _ in parts)
+                parts = []
+                line = _PROMPT.sub("", raw)
+                line = _YAML_KEY.sub("", line) if _YAML_KEY.match(line) else line
+                stripped = line.strip()
+        if not parts:
+            start = number
+        if goes_on and stripped.startswith("#"):
+            parts.append(("", True))
+            continue
+        ends = re.search(r"\\([ \t]*)$", line)
+        if ends and ends[1]:
+            problems.append((number, f"line {number}: {_SPACES_AFTER}"))
+        body = line[: ends.start()] + " " if ends else line
+        parts.append((body, bool(ends)))
+    if parts:
+        yield start, "\n".join(part for part, _ in parts)
+
+
+def _shell(lines: list[str], problems: list[tuple[int, str]]) -> list[Command]:
+    found: list[Command] = []
+    variables: dict[str, str] = {}
+    shared = list(problems)
+    logical: list[tuple[int, str]] = []
+    for start, text in _logical_lines(lines, shared):
+        logical.append((start, text))
+    for start, text in logical:
+        if not text.strip():
+            continue
+        for words, odd in _simple_commands(text, start):
+            expanded = [Word(_expand(word.text, variables), word.line) for word in words]
+            assignments = _assignments(expanded)
+            if assignments is not None:
+                variables |= assignments
+                continue
+            last = max(word.line for word in expanded)
+            command = Command(expanded, odd, dict(variables))
+            command.problems += [p for p in shared if start <= p[0] <= last]
+            found.append(command)
+    return found
+
+
+def _assignments(words: list[Word]) -> dict[str, str] | None:
+    """The variables of a command that only sets some (`A=b`, `export A=b`), None for any other
+    command."""
+    texts = [word.text for word in words]
+    if texts and texts[0] in ("export", "declare", "set", "setenv"):
+        texts = texts[1:]
+    pairs = [re.match(r"^([A-Za-z_]\w*)=(.*)$", text, re.DOTALL) for text in texts]
+    if not pairs or not all(pairs):
+        return None
+    return {pair[1]: pair[2] for pair in pairs if pair}
+
+
+def _expand(text: str, variables: dict[str, str]) -> str:
+    def value(match: re.Match[str]) -> str:
+        name = match[1] or match[3]
+        if name in variables:
+            return variables[name]
+        return match[2] if match[2] is not None else match[0]
+
+    return _VARIABLE.sub(value, text) if "$" in text else text
+
+
+def _simple_commands(text: str, line: int) -> Iterator[tuple[list[Word], list[tuple[int, str]]]]:
+    words, problems = _words(text, line)
+    current: list[Word] = []
+    skip_target = False
+    for word in words:
+        if word.text in _OPERATORS and word.text.isprintable() and isinstance(word, _Operator):
+            if current:
+                yield current, problems
+                problems = []
+            current, skip_target = [], False
+        elif isinstance(word, _Redirect):
+            skip_target = not re.search(r"[&<>]\d$|&-$", word.text)
+        elif skip_target:
+            skip_target = False
+        else:
+            current.append(word)
+    if current:
+        yield current, problems
+
+
+class _Operator(Word):
+    pass
+
+
+class _Redirect(Word):
+    pass
+
+
+def _words(text: str, line: int) -> tuple[list[Word], list[tuple[int, str]]]:
+    """Shell words of `text` with operators and redirections marked; an unclosed quote ends with its
+    line."""
+    words: list[Word] = []
+    problems: list[tuple[int, str]] = []
+    buffer: list[str] = []
+    started: int | None = None
+    at, size = 0, len(text)
+
+    def close() -> None:
+        nonlocal started
+        if started is not None:
+            words.append(Word("".join(buffer), started))
+            buffer.clear()
+            started = None
+
+    while at < size:
+        char = text[at]
+        if char in " \t\n":
+            close()
+            line += char == "\n"
+            at += 1
+        elif char == "#" and started is None:
+            end = text.find("\n", at)
+            at = size if end < 0 else end
+        elif char in "'\"":
+            started = started if started is not None else line
+            closed, value = _quoted(text, at)
+            end = closed if closed is not None else size
+            if closed is None:
+                problems.append(
+                    (line, f"line {line}: a {char} is never closed; read up to the end of the line")
+                )
+                stop = text.find("\n", at)
+                end = size if stop < 0 else stop
+                value = text[at + 1 : end]
+            buffer.append(value)
+            line += text.count("\n", at, end)
+            at = end
+        elif char == "\\" and at + 1 < size:
+            started = started if started is not None else line
+            if text[at + 1] != "\n":
+                buffer.append(text[at + 1])
+            else:
+                line += 1
+            at += 2
+        elif (redirect := _REDIRECT.match(text, at)) and (
+            started is None or not redirect[0][0].isdigit()
+        ):
+            close()
+            end = redirect.end()
+            tail = re.compile(r"\d+|-").match(text, end) if redirect[0].endswith("&") else None
+            end = tail.end() if tail else end
+            words.append(_Redirect(text[at:end], line))
+            at = end
+        elif operator := next((op for op in _OPERATORS if text.startswith(op, at)), None):
+            close()
+            words.append(_Operator(operator, line))
+            at += len(operator)
+        else:
+            started = started if started is not None else line
+            buffer.append(char)
+            at += 1
+    close()
+    return words, problems
+
+
+def _quoted(text: str, at: int) -> tuple[int | None, str]:
+    """The end (past the closing quote) and value of the quoted part starting at `at`; end None if
+    unclosed."""
+    quote = text[at]
+    if quote == "'":
+        end = text.find("'", at + 1)
+        return (None, "") if end < 0 else (end + 1, text[at + 1 : end])
+    parts: list[str] = []
+    at += 1
+    while at < len(text):
+        char = text[at]
+        if char == '"':
+            return at + 1, "".join(parts)
+        if char == "\\" and at + 1 < len(text) and text[at + 1] in '"\\$`\n':
+            if text[at + 1] != "\n":
+                parts.append(text[at + 1])
+            at += 2
+            continue
+        parts.append(char)
+        at += 1
+    return None, ""
