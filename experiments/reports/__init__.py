@@ -1,0 +1,1 @@
+"""An investigation as a report: rows to a post-mortem, charts, page and PDF."""

@@ -1,0 +1,125 @@
+"""How figures, times, arguments and notes look on a page. Formatting only; it computes nothing."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime
+from typing import Any
+
+from django import template
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+from django.utils.timesince import timesince
+from django.utils.timezone import now
+
+from experiments.reports import markdown
+from experiments.reports.terms import term
+
+register = template.Library()
+
+DASH = "–"
+# A value longer than this is cut in tables; the whole of it stands in the title.
+LONGEST_VALUE = 160
+
+
+@register.filter
+def number(value: float | None, digits: int = 1) -> str:
+    """A figure with a fixed number of digits, a dash where it is not known."""
+    return DASH if value is None else f"{value:.{digits}f}"
+
+
+@register.filter
+def figure(value: float | None, metric: str) -> SafeString:
+    """A figure of a metric with its unit."""
+    if value is None:
+        return format_html('<span class="quiet" title="not known">{}</span>', DASH)
+    known = term(metric)
+    digits = f"{value:.{known.digits}f}"
+    if not known.unit:
+        return format_html('<span class="figure">{}</span>', digits)
+    return format_html(
+        '<span class="figure">{} <span class="unit">{}</span></span>', digits, known.unit
+    )
+
+
+@register.filter
+def signed(value: float | None, digits: int = 1) -> str:
+    """A figure with its sign; a true minus, so that columns align."""
+    return DASH if value is None else f"{value:+.{digits}f}".replace("-", "−")
+
+
+@register.filter
+def percent(value: float | None) -> str:
+    """A fraction as per cent: 0.5 is "50 %"."""
+    return DASH if value is None else f"{100 * value:.0f} %"
+
+
+@register.filter
+def change(ratio: float | None) -> str:
+    """A ratio as a change in per cent: 0.631 is "−36.9 %"."""
+    return DASH if ratio is None else f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
+
+
+@register.simple_tag
+def defined(metric: str) -> SafeString:
+    """A metric's name with its definition on hover."""
+    known = term(metric)
+    return format_html('<abbr title="{}">{}</abbr>', known.definition, known.name.lower())
+
+
+@register.filter
+def unit(metric: str) -> str:
+    """A metric's unit."""
+    return term(metric).unit
+
+
+@register.filter
+def as_value(value: Any) -> SafeString:
+    """An argument's value as code, the way it would be written in JSON."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    if len(text) > LONGEST_VALUE:
+        return format_html('<code title="{}">{}…</code>', text, text[:LONGEST_VALUE])
+    return format_html("<code>{}</code>", text)
+
+
+@register.filter
+def ago(value: datetime | None) -> SafeString:
+    """How long ago, with the full time on hover; a dash where the time is not known."""
+    if value is None:
+        return format_html('<span class="quiet" title="time not known">{}</span>', DASH)
+    return format_html(
+        '<time datetime="{}" title="{}">{} ago</time>',
+        value.isoformat(),
+        value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        timesince(value, now(), depth=1),
+    )
+
+
+@register.filter
+def at(value: datetime | None) -> SafeString:
+    """A time of day with its date on hover; a dash where it is not known."""
+    if value is None:
+        return format_html('<span class="quiet" title="time not known">{}</span>', DASH)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>',
+        value.isoformat(),
+        value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
+        value.astimezone(UTC).strftime("%d %b %H:%M"),
+    )
+
+
+@register.filter
+def between(start: datetime | None, end: datetime | None) -> str:
+    """The time between two moments in seconds, minutes or hours."""
+    if start is None or end is None:
+        return DASH
+    seconds = (end - start).total_seconds()
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+@register.filter
+def note(text: str) -> SafeString:
+    """Markdown as safe HTML."""
+    return mark_safe(markdown.to_html(text))  # noqa: S308 (cleaned by nh3 in markdown.py)

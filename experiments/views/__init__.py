@@ -1,0 +1,1 @@
+"""The pages: each view fetches, calls one thing and answers."""
