@@ -17,6 +17,8 @@ from typing import IO
 # A service that dies more often than this has a cause that starting it again does not cure.
 MOST_RESTARTS = 5
 WITHIN_SECONDS = 120.0
+# workers.leash ends everything on this signal, and needs up to its own sweep time for it.
+LEASH_ENDS_ALL = (signal.SIGUSR1, 12.0)
 
 
 @dataclass
@@ -74,16 +76,18 @@ class Service:
         process = self.process
         if process is None:
             return
-        for sign in self.signals:
+        # The last one tells the leash itself to kill whatever is left of the process.
+        for sign, patience in [*((sign, self.patience) for sign in self.signals), LEASH_ENDS_ALL]:
             if process.poll() is not None:
                 break
             with contextlib.suppress(ProcessLookupError):
                 process.send_signal(sign)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(self.patience)
-        # What the process left behind shares its group.
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+                process.wait(patience)
+        # Only where even the leash hangs: its group.
+        if process.poll() is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
         process.wait()
         self.process = None
 
