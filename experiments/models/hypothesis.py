@@ -111,6 +111,7 @@ class AppliedCheck(models.Model):
         max_length=200, blank=True, help_text="argument name, or text of the line"
     )
     expected = models.JSONField(null=True, blank=True)
+    registered_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
         ordering = ["pk"]

@@ -33,6 +33,14 @@ class Run(models.Model):
     hypothesis = models.ForeignKey(
         "Hypothesis", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
     )
+    prediction = models.ForeignKey(
+        "Prediction",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="runs",
+        help_text="the version that was in force when the run was claimed",
+    )
     baseline = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="variants"
     )
@@ -69,6 +77,12 @@ class Run(models.Model):
     versions = models.JSONField(default=dict, blank=True)
     server_info = models.JSONField(null=True, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
+
+    # When findings and verdicts were drawn from it, and why that failed where it did.
+    checked_at = models.DateTimeField(null=True, blank=True)
+    check_problem = models.TextField(blank=True)
+    # [{"code", "missing"}]: what could not be judged, and the input that would decide it.
+    untried = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 
     class Meta:
@@ -117,6 +131,7 @@ class DecodeSample(models.Model):
 
     run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
     line = models.PositiveIntegerField(help_text="1-based line of the run's log")
+    rank = models.CharField(max_length=40, blank=True, help_text="as printed, empty with one rank")
     t = models.FloatField(null=True, blank=True, help_text="seconds since the epoch, log clock")
     tok_s = models.FloatField(null=True, blank=True)
     accept_len = models.FloatField(null=True, blank=True)

@@ -1,0 +1,71 @@
+"""Every write that a person or a program makes in the record; takes rows and values, no request.
+
+A file per noun; a write that the rules do not allow raises `Refused` and changes nothing.
+"""
+
+from experiments.claims import Beat, beat, claim_run, finish_run, reap_lost
+from experiments.lifecycle.events import add_event, edit_event
+from experiments.lifecycle.findings import reopen_finding, set_finding_aside
+from experiments.lifecycle.hypotheses import (
+    add_applied_check,
+    add_hypothesis,
+    edit_hypothesis,
+    link_hypotheses,
+    overrule,
+    register_prediction,
+)
+from experiments.lifecycle.investigations import (
+    abandon,
+    create_investigation,
+    edit_investigation,
+    obstacles,
+    reopen,
+    resolve,
+)
+from experiments.lifecycle.login import make_login_link, owner, spend_login_link
+from experiments.lifecycle.runs import (
+    add_run,
+    branch_run,
+    edit_run,
+    plan_of,
+    record_run,
+    repeat_run,
+    request_cancel,
+)
+from experiments.refusal import ClaimLost, Refused
+
+__all__ = [
+    "Beat",
+    "ClaimLost",
+    "Refused",
+    "abandon",
+    "add_applied_check",
+    "add_event",
+    "add_hypothesis",
+    "add_run",
+    "beat",
+    "branch_run",
+    "claim_run",
+    "create_investigation",
+    "edit_event",
+    "edit_hypothesis",
+    "edit_investigation",
+    "edit_run",
+    "finish_run",
+    "link_hypotheses",
+    "make_login_link",
+    "obstacles",
+    "overrule",
+    "owner",
+    "plan_of",
+    "reap_lost",
+    "record_run",
+    "register_prediction",
+    "reopen",
+    "reopen_finding",
+    "repeat_run",
+    "request_cancel",
+    "resolve",
+    "set_finding_aside",
+    "spend_login_link",
+]

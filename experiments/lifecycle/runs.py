@@ -1,0 +1,291 @@
+"""Runs before and beside the measuring: planned, branched, repeated, recorded, cancelled.
+
+Who measures a run is decided in `claims`; how it gets to a worker in `dispatch`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+from django.utils import timezone
+
+from experiments.claims import bind_prediction
+from experiments.lifecycle.place import lock, next_number, place
+from experiments.lifecycle.text import needed
+from experiments.models import Hypothesis, Investigation, Repeat, Run
+from experiments.refusal import Refused
+from workers.plan import Deadlines, RunPlan, Workload
+
+ENGINES = ("reference", "sglang", "sglang-cpu", "attached")
+MOST_ARGUMENTS = 400
+LONGEST_ARGUMENT = 8192
+_ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# The launcher chooses the address itself; a second one would point the client at nothing.
+_OURS = ("--host", "--port")
+
+
+def add_run(
+    *,
+    investigation: Investigation,
+    title: str,
+    server_args: Sequence[str],
+    engine: str = "reference",
+    engine_release: str = "",
+    env: Mapping[str, str] | None = None,
+    workload: Workload | None = None,
+    deadlines: Deadlines | None = None,
+    hypothesis: Hypothesis | None = None,
+    baseline: Run | None = None,
+    follows: Run | None = None,
+    repeats_run: Run | None = None,
+    note: str = "",
+    after: float | None = None,
+) -> Run:
+    """Plan one configuration under one workload; a draft until `dispatch.queue_run` queues it.
+
+    `server_args` are the engine's own flags as asked, without interpreter, host and port.
+    """
+    work, limits = workload or Workload(), deadlines or Deadlines()
+    _check_plan(engine, server_args, env or {}, work)
+    for row in (hypothesis, baseline, follows, repeats_run):
+        if row is not None and row.investigation_id != investigation.pk:
+            raise Refused(f"{row.label} belongs to another investigation")
+    with transaction.atomic():
+        lock(investigation)
+        number = next_number(Run, investigation)
+        name = f"{investigation.slug}-r{number}"
+        plan = RunPlan(
+            run=name,
+            engine=engine,
+            server_args=tuple(server_args),
+            folder=str(settings.RUN_DIR / name),
+            env=dict(env or {}),
+            workload=work,
+            deadlines=limits,
+        )
+        return Run.objects.create(
+            investigation=investigation,
+            number=number,
+            title=needed(title, "title", 200),
+            note=note,
+            position=place(investigation, after),
+            hypothesis=hypothesis,
+            baseline=baseline,
+            follows=follows,
+            repeats_run=repeats_run,
+            engine=engine,
+            engine_release=engine_release[:40],
+            plan=_as_row(plan),
+        )
+
+
+def _as_row(plan: RunPlan) -> dict[str, Any]:
+    return plan.as_json() | {"server_args": list(plan.server_args)}
+
+
+def _check_plan(
+    engine: str, server_args: Sequence[str], env: Mapping[str, str], workload: Workload
+) -> None:
+    if engine not in ENGINES:
+        raise Refused(f"{engine!r} is no engine; choose one of {', '.join(ENGINES)}")
+    if len(server_args) > MOST_ARGUMENTS:
+        raise Refused(f"{len(server_args)} server arguments; at most {MOST_ARGUMENTS} are taken")
+    for place_, argument in enumerate(server_args, start=1):
+        if "\0" in argument or len(argument) > LONGEST_ARGUMENT:
+            raise Refused(f"server argument {place_} holds a zero byte or is too long")
+        if engine != "attached" and argument.split("=", 1)[0] in _OURS:
+            raise Refused(f"server argument {argument!r}: host and port are chosen by the worker")
+    for name, value in env.items():
+        if not _ENV_NAME.fullmatch(name):
+            raise Refused(f"{name!r} is no name of an environment variable")
+        if "\0" in value or len(value) > LONGEST_ARGUMENT:
+            raise Refused(f"the value of {name} holds a zero byte or is too long")
+    for field, least, most in (
+        ("max_new_tokens", 1, 65536),
+        ("prompts_per_repeat", 1, 10000),
+        ("repeats", 1, 100),
+        ("warm_up_prompts", 0, 1000),
+        ("concurrency", 1, 4096),
+    ):
+        value = getattr(workload, field)
+        if not isinstance(value, int) or not least <= value <= most:
+            raise Refused(f"workload {field} is {value!r}; it must lie between {least} and {most}")
+    if not (math.isfinite(workload.temperature) and workload.temperature >= 0):
+        raise Refused(f"workload temperature is {workload.temperature!r}; it must be 0 or more")
+
+
+def plan_of(run: Run) -> RunPlan:
+    """The run's plan as the worker takes it; the folder is where this machine keeps its runs."""
+    if not run.plan.get("server_args") and run.recorded:
+        raise Refused(f"{run.label} was recorded from a write-up and has no plan to repeat")
+    plan = RunPlan.from_json(run.plan)
+    return replace(plan, folder=str(settings.RUN_DIR / plan.run))
+
+
+def edit_run(run: Run, *, title: str | None = None, note: str | None = None) -> Run:
+    """Change a run's title or note; its plan stays what was queued (branch it to change that)."""
+    if title is not None:
+        run.title = needed(title, "title", 200)
+    if note is not None:
+        run.note = note
+    run.save(update_fields=["title", "note"])
+    return run
+
+
+def branch_run(
+    run: Run,
+    *,
+    title: str,
+    server_args: Sequence[str] | None = None,
+    env: Mapping[str, str] | None = None,
+    workload: Workload | None = None,
+    hypothesis: Hypothesis | None = None,
+    note: str = "",
+) -> Run:
+    """A new draft that follows `run` and differs from it in what is given."""
+    plan = plan_of(run)
+    return add_run(
+        investigation=run.investigation,
+        title=title,
+        server_args=plan.server_args if server_args is None else server_args,
+        engine=plan.engine,
+        engine_release=run.engine_release,
+        env=plan.env if env is None else env,
+        workload=workload or plan.workload,
+        deadlines=plan.deadlines,
+        hypothesis=hypothesis,
+        baseline=run.baseline or run.investigation.baseline,
+        follows=run,
+        note=note,
+    )
+
+
+def repeat_run(run: Run, *, title: str = "") -> Run:
+    """The same plan once more, linked as a repeat; it tests the same hypothesis."""
+    plan = plan_of(run)
+    return add_run(
+        investigation=run.investigation,
+        title=title or f"{run.title} (again)"[:200],
+        server_args=plan.server_args,
+        engine=plan.engine,
+        engine_release=run.engine_release,
+        env=plan.env,
+        workload=plan.workload,
+        deadlines=plan.deadlines,
+        hypothesis=run.hypothesis,
+        baseline=run.baseline,
+        follows=run.follows,
+        repeats_run=run,
+    )
+
+
+@dataclass(frozen=True)
+class RecordedRepeat:
+    """One figure of a write-up: output tokens per second, and what else it states."""
+
+    tok_s: float
+    accept_len: float | None = None
+
+
+def record_run(
+    *,
+    investigation: Investigation,
+    title: str,
+    repeats: Iterable[RecordedRepeat],
+    engine: str = "sglang",
+    engine_release: str = "",
+    concurrency: int | None = None,
+    server_args: Sequence[str] = (),
+    env: Mapping[str, str] | None = None,
+    hypothesis: Hypothesis | None = None,
+    baseline: Run | None = None,
+    follows: Run | None = None,
+    host: str = "",
+    note: str = "",
+    at: datetime | None = None,
+    after: float | None = None,
+) -> Run:
+    """Enter a run whose figures come from a write-up; it is marked as recorded for good.
+
+    step_ms is derived where the accept length is stated: 1000 * accept_len * concurrency / tok_s.
+    """
+    figures = list(repeats)
+    for figure in figures:
+        for value in (figure.tok_s, figure.accept_len):
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise Refused(f"the figure {value!r} is not above zero")
+    running = 1 if concurrency is None else concurrency
+    with transaction.atomic():
+        lock(investigation)
+        number = next_number(Run, investigation)
+        plan = {
+            "run": f"{investigation.slug}-r{number}",
+            "engine": engine,
+            "server_args": list(server_args),
+            "env": dict(env or {}),
+            "workload": {} if concurrency is None else {"concurrency": concurrency},
+        }
+        run = Run.objects.create(
+            investigation=investigation,
+            number=number,
+            title=needed(title, "title", 200),
+            note=note,
+            position=place(investigation, after),
+            at=at,
+            recorded=True,
+            hypothesis=hypothesis,
+            baseline=baseline,
+            follows=follows,
+            engine=engine,
+            engine_release=engine_release[:40],
+            plan=plan,
+            state=Run.State.DONE,
+            host=host[:200],
+            argv=list(server_args),
+            env=dict(env or {}),
+        )
+        bind_prediction(run, now=timezone.now())
+        for index, figure in enumerate(figures):
+            length = figure.accept_len
+            Repeat.objects.create(
+                run=run,
+                index=index,
+                tok_s=figure.tok_s,
+                accept_len=length,
+                step_ms=None if length is None else 1000 * length * running / figure.tok_s,
+            )
+    return run
+
+
+def request_cancel(run: Run) -> str:
+    """Stop a run: at once while it waits, by its worker while it runs; returns the state after.
+
+    A run that has ended stays as it ended. Asking twice changes nothing.
+    """
+    now = timezone.now()
+    rows = Run.objects.filter(pk=run.pk)
+    waiting = (Run.State.DRAFT, Run.State.QUEUED)
+    if not rows.filter(state__in=waiting).update(
+        state=Run.State.CANCELLED, ended_at=now, cancel_requested_at=now, reason="cancelled"
+    ):
+        rows.filter(state=Run.State.RUNNING, cancel_requested_at=None).update(
+            cancel_requested_at=now
+        )
+    run.refresh_from_db()
+    return run.state
+
+
+def workload_from(values: Mapping[str, Any], base: Workload | None = None) -> Workload:
+    """A workload from named values over `base`; refused where a name is unknown."""
+    known = asdict(base or Workload())
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise Refused(f"unknown workload setting {', '.join(unknown)}; known: {', '.join(known)}")
+    return Workload(**(known | dict(values)))

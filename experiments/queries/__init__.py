@@ -1,0 +1,54 @@
+"""Reads of the record: a function per page, each with a fixed number of queries; writes nothing."""
+
+from experiments.queries.dossier import (
+    Dossier,
+    FindingFacts,
+    HypothesisFacts,
+    RunFacts,
+    dossier,
+)
+from experiments.queries.figures import Figure, Figures, figures_in_words, figures_of
+from experiments.queries.goal import Goal, closing_obstacles, goal_of
+from experiments.queries.pages import (
+    FindingPage,
+    Home,
+    HomeRow,
+    HypothesisPage,
+    InvestigationPage,
+    RunLive,
+    RunPage,
+    finding_page,
+    home,
+    hypothesis_page,
+    investigation_page,
+    run_live,
+    run_page,
+)
+
+__all__ = [
+    "Dossier",
+    "Figure",
+    "Figures",
+    "FindingFacts",
+    "FindingPage",
+    "Goal",
+    "Home",
+    "HomeRow",
+    "HypothesisFacts",
+    "HypothesisPage",
+    "InvestigationPage",
+    "RunFacts",
+    "RunLive",
+    "RunPage",
+    "closing_obstacles",
+    "dossier",
+    "figures_in_words",
+    "figures_of",
+    "finding_page",
+    "goal_of",
+    "home",
+    "hypothesis_page",
+    "investigation_page",
+    "run_live",
+    "run_page",
+]

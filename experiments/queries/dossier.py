@@ -1,0 +1,245 @@
+"""Everything of one investigation, read once with a fixed number of queries and tied together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+from experiments.models import (
+    AppliedCheck,
+    ConfigChange,
+    ConfigEntry,
+    Event,
+    Evidence,
+    Finding,
+    FindingEvent,
+    Hypothesis,
+    HypothesisLink,
+    Investigation,
+    Prediction,
+    Repeat,
+    Run,
+    Verdict,
+)
+from experiments.queries.figures import Figures, figures_of
+
+T = TypeVar("T")
+K = TypeVar("K", bound=Hashable)
+
+SPECULATIVE = "speculative_algorithm"
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """One run with its figures and arguments. ratio: tok/s over the goal's baseline, if known."""
+
+    run: Run
+    figures: Figures
+    repeats: tuple[Repeat, ...]
+    config: Mapping[str, ConfigEntry]
+    changes: tuple[ConfigChange, ...]
+    verdict: Verdict | None
+    ratio: float | None = None
+    is_baseline: bool = False
+
+    def effective(self, key: str) -> Any:
+        """The value in force, None where it is not known."""
+        entry = self.config.get(key)
+        return entry.effective if entry is not None and entry.effective_known else None
+
+    def requested(self, key: str) -> Any:
+        """The value asked for, None where none was."""
+        entry = self.config.get(key)
+        return entry.requested if entry is not None and entry.was_requested else None
+
+    def in_force(self, key: str) -> Any:
+        """The effective value, else the requested one."""
+        value = self.effective(key)
+        return self.requested(key) if value is None else value
+
+    @cached_property
+    def speculative(self) -> bool | None:
+        """Whether it ran with a draft; None when no argument of the run is known."""
+        if self.in_force(SPECULATIVE) is not None:
+            return True
+        if self.figures.accept_len is not None:
+            return True
+        return False if self.config or self.run.plan.get("server_args") else None
+
+    @property
+    def measured(self) -> bool:
+        """Whether there is a figure to compare."""
+        return self.run.state == Run.State.DONE and self.figures.tok_s is not None
+
+    @property
+    def concurrency(self) -> int:
+        """Requests at once; 1 where the plan does not say."""
+        return int(self.run.plan.get("workload", {}).get("concurrency") or 1)
+
+    @property
+    def reference_engine(self) -> bool:
+        return self.run.engine == "reference"
+
+    @property
+    def differing(self) -> tuple[ConfigEntry, ...]:
+        """Arguments whose effective value is not the one asked for."""
+        return tuple(entry for entry in self.config.values() if entry.differs)
+
+
+@dataclass(frozen=True)
+class HypothesisFacts:
+    """One hypothesis with all that was registered and decided about it."""
+
+    hypothesis: Hypothesis
+    links: tuple[HypothesisLink, ...]
+    linked_from: tuple[HypothesisLink, ...]
+    predictions: tuple[Prediction, ...]
+    checks: tuple[AppliedCheck, ...]
+    runs: tuple[Run, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict in force after its latest run."""
+        held = [v for v in self.verdicts if v.in_force]
+        return max(held, key=lambda v: (v.run.position, v.pk)) if held else None
+
+    @property
+    def prediction(self) -> Prediction | None:
+        """The newest version."""
+        return self.predictions[-1] if self.predictions else None
+
+
+@dataclass(frozen=True)
+class FindingFacts:
+    """One finding with the turns of its life."""
+
+    finding: Finding
+    events: tuple[FindingEvent, ...]
+
+
+@dataclass(frozen=True)
+class Dossier:
+    """An investigation with all its rows; runs, hypotheses and events in timeline order."""
+
+    investigation: Investigation
+    runs: tuple[RunFacts, ...]
+    hypotheses: tuple[HypothesisFacts, ...]
+    events: tuple[Event, ...]
+    findings: tuple[FindingFacts, ...]
+    evidence: tuple[Evidence, ...]
+
+    @cached_property
+    def baseline(self) -> RunFacts | None:
+        """The run that the goal compares with."""
+        return next((r for r in self.runs if r.is_baseline), None)
+
+    def run(self, pk: int | None) -> RunFacts | None:
+        return next((r for r in self.runs if r.run.pk == pk), None)
+
+
+def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
+    """Rows by key, each list in the order of `rows`."""
+    found: dict[K, list[T]] = defaultdict(list)
+    for row in rows:
+        found[key(row)].append(row)
+    return found
+
+
+def ratio(run: Figures, baseline: Figures | None) -> float | None:
+    """tok/s of a run over tok/s of the baseline."""
+    if run.tok_s is None or baseline is None or baseline.tok_s is None or not baseline.tok_s.mean:
+        return None
+    return run.tok_s.mean / baseline.tok_s.mean
+
+
+def dossier(investigation: Investigation) -> Dossier:
+    """All rows of one investigation, 13 queries however large it is."""
+    runs = list(
+        Run.objects.filter(investigation=investigation).select_related(
+            "hypothesis", "baseline", "follows", "repeats_run", "prediction__baseline"
+        )
+    )
+    repeats = grouped(Repeat.objects.filter(run__investigation=investigation), lambda r: r.run_id)
+    config = grouped(
+        ConfigEntry.objects.filter(run__investigation=investigation), lambda c: c.run_id
+    )
+    changes = grouped(
+        ConfigChange.objects.filter(run__investigation=investigation), lambda c: c.run_id
+    )
+    hypotheses = list(Hypothesis.objects.filter(investigation=investigation))
+    links = list(
+        HypothesisLink.objects.filter(origin__investigation=investigation)
+        .select_related("origin", "other")
+        .order_by("pk")
+    )
+    predictions = grouped(
+        Prediction.objects.filter(hypothesis__investigation=investigation).select_related(
+            "baseline"
+        ),
+        lambda p: p.hypothesis_id,
+    )
+    checks = grouped(
+        AppliedCheck.objects.filter(hypothesis__investigation=investigation),
+        lambda c: c.hypothesis_id,
+    )
+    verdicts = list(
+        Verdict.objects.filter(hypothesis__investigation=investigation).select_related(
+            "run", "prediction__baseline"
+        )
+    )
+    events = Event.objects.filter(investigation=investigation).select_related("run", "hypothesis")
+    findings = Finding.objects.filter(investigation=investigation).select_related(
+        "opened_in", "seen_in", "fixed_in"
+    )
+    turns = grouped(
+        FindingEvent.objects.filter(finding__investigation=investigation).select_related("run"),
+        lambda e: e.finding_id,
+    )
+    evidence = Evidence.objects.filter(investigation=investigation).select_related("run", "blob")
+
+    for run in runs:
+        run.investigation = investigation
+    for hypothesis in hypotheses:
+        hypothesis.investigation = investigation
+    figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in runs}
+    base = figures.get(investigation.baseline_id or 0)
+    in_force = {v.run_id: v for v in verdicts if v.in_force}
+    by_hypothesis = grouped(verdicts, lambda v: v.hypothesis_id)
+    run_rows = grouped(runs, lambda r: r.hypothesis_id)
+    origins = grouped(links, lambda link: link.origin_id)
+    others = grouped(links, lambda link: link.other_id)
+    return Dossier(
+        investigation=investigation,
+        runs=tuple(
+            RunFacts(
+                run=run,
+                figures=figures[run.pk],
+                repeats=tuple(repeats.get(run.pk, ())),
+                config={entry.key: entry for entry in config.get(run.pk, ())},
+                changes=tuple(changes.get(run.pk, ())),
+                verdict=in_force.get(run.pk),
+                ratio=ratio(figures[run.pk], base),
+                is_baseline=run.pk == investigation.baseline_id,
+            )
+            for run in runs
+        ),
+        hypotheses=tuple(
+            HypothesisFacts(
+                hypothesis=hypothesis,
+                links=tuple(origins.get(hypothesis.pk, ())),
+                linked_from=tuple(others.get(hypothesis.pk, ())),
+                predictions=tuple(predictions.get(hypothesis.pk, ())),
+                checks=tuple(checks.get(hypothesis.pk, ())),
+                runs=tuple(run_rows.get(hypothesis.pk, ())),
+                verdicts=tuple(by_hypothesis.get(hypothesis.pk, ())),
+            )
+            for hypothesis in hypotheses
+        ),
+        events=tuple(events),
+        findings=tuple(FindingFacts(f, tuple(turns.get(f.pk, ()))) for f in findings),
+        evidence=tuple(evidence),
+    )

@@ -1,0 +1,294 @@
+"""What each page shows: one function per page, a fixed number of queries, frozen rows back.
+
+A page that does not exist raises the model's DoesNotExist (Http404 is the view's word for it).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from experiments.models import (
+    ConfigChange,
+    ConfigEntry,
+    DecodeSample,
+    Event,
+    Evidence,
+    Finding,
+    FindingEvent,
+    Hypothesis,
+    Investigation,
+    Repeat,
+    Run,
+    Verdict,
+)
+from experiments.queries.dossier import (
+    Dossier,
+    FindingFacts,
+    HypothesisFacts,
+    RunFacts,
+    dossier,
+    grouped,
+    ratio,
+)
+from experiments.queries.figures import figures_of
+from experiments.queries.goal import Goal, goal_of, obstacles_in
+
+# The kind under which a run's own log is kept as evidence.
+RUN_LOG = "run-log"
+
+
+@dataclass(frozen=True)
+class HomeRow:
+    """One investigation in the list. open_findings: severity -> how many are open."""
+
+    investigation: Investigation
+    goal: Goal
+    runs: int
+    active: tuple[Run, ...]
+    open_findings: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class Home:
+    """All investigations, open ones first; `active`: runs that wait or run now."""
+
+    rows: tuple[HomeRow, ...]
+    active: tuple[Run, ...]
+
+
+def home() -> Home:
+    """The list of investigations with goal, gap, work in progress and open findings: 5 queries."""
+    investigations = list(Investigation.objects.all())
+    runs = list(Run.objects.select_related("investigation").defer("server_info", "argv", "env"))
+    repeats = grouped(Repeat.objects.all(), lambda r: r.run_id)
+    config = grouped(
+        ConfigEntry.objects.filter(key="speculative_algorithm"), lambda entry: entry.run_id
+    )
+    findings: dict[int, Counter[str]] = {}
+    for owner, severity in Finding.objects.filter(state=Finding.State.OPEN).values_list(
+        "investigation_id", "severity"
+    ):
+        findings.setdefault(owner, Counter())[severity] += 1
+    figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in runs}
+    by_investigation = grouped(runs, lambda run: run.investigation_id)
+    rows = []
+    for investigation in investigations:
+        own = by_investigation.get(investigation.pk, [])
+        base = figures.get(investigation.baseline_id or 0)
+        facts = [
+            RunFacts(
+                run=run,
+                figures=figures[run.pk],
+                repeats=tuple(repeats.get(run.pk, ())),
+                config={entry.key: entry for entry in config.get(run.pk, ())},
+                changes=(),
+                verdict=None,
+                ratio=ratio(figures[run.pk], base),
+                is_baseline=run.pk == investigation.baseline_id,
+            )
+            for run in own
+        ]
+        rows.append(
+            HomeRow(
+                investigation=investigation,
+                goal=goal_of(investigation, facts),
+                runs=len(own),
+                active=tuple(run for run in own if run.state in Run.ACTIVE),
+                open_findings=findings.get(investigation.pk, Counter()),
+            )
+        )
+    rows.sort(key=lambda row: row.investigation.state != Investigation.State.OPEN)
+    active = sorted(
+        (run for run in runs if run.state in Run.ACTIVE),
+        key=lambda run: (run.state != Run.State.RUNNING, run.queued_at or run.created_at),
+    )
+    return Home(tuple(rows), tuple(active))
+
+
+@dataclass(frozen=True)
+class InvestigationPage:
+    """An investigation with its goal, its rows and what is left before it can be resolved."""
+
+    investigation: Investigation
+    goal: Goal
+    dossier: Dossier
+    obstacles: tuple[str, ...]
+
+    @property
+    def open_findings(self) -> tuple[FindingFacts, ...]:
+        return tuple(f for f in self.dossier.findings if f.finding.state == Finding.State.OPEN)
+
+
+def investigation_page(slug: str) -> InvestigationPage:
+    """One investigation: the dossier's queries and one for itself."""
+    investigation = Investigation.objects.select_related("baseline").get(slug=slug)
+    found = dossier(investigation)
+    return InvestigationPage(
+        investigation=investigation,
+        goal=goal_of(investigation, found.runs),
+        dossier=found,
+        obstacles=obstacles_in(found),
+    )
+
+
+@dataclass(frozen=True)
+class RunLive:
+    """Where a run stands now. waiting_behind: active runs that come before it in the queue."""
+
+    run: Run
+    waiting_behind: int
+
+    @property
+    def ended(self) -> bool:
+        """Whether there is nothing left to watch."""
+        return self.run.state not in Run.ACTIVE
+
+
+def run_live(slug: str, number: int) -> RunLive:
+    """The small part of a run's page that is asked for again and again: at most 2 queries."""
+    run = (
+        Run.objects.select_related("investigation")
+        .defer("server_info", "argv", "env", "untried")
+        .get(investigation__slug=slug, number=number)
+    )
+    return _live(run)
+
+
+def _live(run: Run) -> RunLive:
+    behind = 0
+    if run.state == Run.State.QUEUED:
+        earlier = Run.objects.filter(state=Run.State.QUEUED)
+        if run.queued_at is not None:
+            earlier = earlier.filter(queued_at__lt=run.queued_at)
+        behind = earlier.exclude(pk=run.pk).count()
+    return RunLive(run, behind)
+
+
+@dataclass(frozen=True)
+class RunPage:
+    """One run. samples: the log's decode lines; log: the run's own log as evidence, if kept.
+
+    findings: those that this run opened, showed or fixed, each with its turns in this run alone.
+    """
+
+    facts: RunFacts
+    investigation: Investigation
+    baseline: RunFacts | None
+    live: RunLive
+    samples: tuple[DecodeSample, ...]
+    findings: tuple[FindingFacts, ...]
+    evidence: tuple[Evidence, ...]
+    verdicts: tuple[Verdict, ...]
+
+    @property
+    def run(self) -> Run:
+        return self.facts.run
+
+    @property
+    def log(self) -> Evidence | None:
+        return next((e for e in self.evidence if e.kind == RUN_LOG), None)
+
+
+def run_page(slug: str, number: int) -> RunPage:
+    """One run with all that is known of it: at most 11 queries."""
+    run = Run.objects.select_related(
+        "investigation__baseline",
+        "hypothesis",
+        "baseline",
+        "follows",
+        "repeats_run",
+        "prediction__baseline",
+    ).get(investigation__slug=slug, number=number)
+    base_id = run.baseline_id or run.investigation.baseline_id
+    both = [pk for pk in (run.pk, base_id) if pk]
+    repeats = grouped(Repeat.objects.filter(run__in=both), lambda r: r.run_id)
+    config = grouped(ConfigEntry.objects.filter(run__in=both), lambda c: c.run_id)
+    verdicts = tuple(
+        Verdict.objects.filter(run=run).select_related("hypothesis", "prediction__baseline")
+    )
+    base_run = run.baseline or run.investigation.baseline
+    base_figures = figures_of(repeats.get(base_id or 0, []))
+
+    def facts(row: Run, verdict: Verdict | None, changes: tuple[ConfigChange, ...]) -> RunFacts:
+        figures = figures_of(repeats.get(row.pk, []))
+        return RunFacts(
+            run=row,
+            figures=figures,
+            repeats=tuple(repeats.get(row.pk, ())),
+            config={entry.key: entry for entry in config.get(row.pk, ())},
+            changes=changes,
+            verdict=verdict,
+            ratio=ratio(figures, base_figures),
+            is_baseline=row.pk == row.investigation.baseline_id,
+        )
+
+    if base_run is not None:
+        base_run.investigation = run.investigation
+    turns = grouped(
+        FindingEvent.objects.filter(run=run).select_related("finding"), lambda e: e.finding_id
+    )
+    found = []
+    for events in turns.values():
+        finding = events[0].finding
+        finding.investigation = run.investigation
+        found.append(FindingFacts(finding, tuple(events)))
+    return RunPage(
+        facts=facts(
+            run,
+            next((v for v in verdicts if v.in_force), None),
+            tuple(ConfigChange.objects.filter(run=run)),
+        ),
+        investigation=run.investigation,
+        baseline=None if base_run is None or base_run.pk == run.pk else facts(base_run, None, ()),
+        live=_live(run),
+        samples=tuple(DecodeSample.objects.filter(run=run)),
+        findings=tuple(found),
+        evidence=tuple(Evidence.objects.filter(run=run).select_related("blob")),
+        verdicts=verdicts,
+    )
+
+
+@dataclass(frozen=True)
+class HypothesisPage:
+    """One hypothesis within its investigation; runs: those that test it, with their figures."""
+
+    facts: HypothesisFacts
+    dossier: Dossier
+    runs: tuple[RunFacts, ...]
+    events: tuple[Event, ...]
+
+
+def hypothesis_page(slug: str, number: int) -> HypothesisPage:
+    """One hypothesis; raises Hypothesis.DoesNotExist or Investigation.DoesNotExist."""
+    investigation = Investigation.objects.select_related("baseline").get(slug=slug)
+    found = dossier(investigation)
+    facts = next((h for h in found.hypotheses if h.hypothesis.number == number), None)
+    if facts is None:
+        raise Hypothesis.DoesNotExist(f"no hypothesis H{number} in {slug}")
+    pk = facts.hypothesis.pk
+    return HypothesisPage(
+        facts=facts,
+        dossier=found,
+        runs=tuple(r for r in found.runs if r.run.hypothesis_id == pk),
+        events=tuple(e for e in found.events if e.hypothesis_id == pk),
+    )
+
+
+@dataclass(frozen=True)
+class FindingPage:
+    """One finding with its life. turns: opened, seen, fixed, reopened, set aside, oldest first."""
+
+    finding: Finding
+    investigation: Investigation
+    turns: tuple[FindingEvent, ...]
+
+
+def finding_page(slug: str, pk: int) -> FindingPage:
+    """One finding of an investigation: 2 queries; raises Finding.DoesNotExist."""
+    finding = Finding.objects.select_related(
+        "investigation", "opened_in", "seen_in", "fixed_in"
+    ).get(investigation__slug=slug, pk=pk)
+    turns = FindingEvent.objects.filter(finding=finding).select_related("run")
+    return FindingPage(finding, finding.investigation, tuple(turns))

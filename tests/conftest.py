@@ -1,0 +1,39 @@
+"""Shared by all tests: a data folder of their own, chosen before Django reads its settings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+_DATA = Path(tempfile.mkdtemp(prefix="specdebug-tests-"))
+# Set here and not in a fixture: the settings module reads the environment when it is imported.
+os.environ["SPECDEBUG_DATA"] = str(_DATA)
+os.environ.pop("DATABASE_URL", None)
+os.environ.pop("CELERY_BROKER_URL", None)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    shutil.rmtree(_DATA, ignore_errors=True)
+
+
+@pytest.fixture
+def data_dir(settings: object, tmp_path: Path) -> Path:
+    """A data folder of this one test, known to the settings."""
+    settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
+    settings.BLOB_DIR = tmp_path / "blobs"  # type: ignore[attr-defined]
+    settings.RUN_DIR = tmp_path / "runs"  # type: ignore[attr-defined]
+    return tmp_path
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """The project's shared facts and samples; tests that compare with them skip without."""
+    named = os.environ.get("SPECDEBUG_SHARED")
+    folder = Path(named) if named else Path(__file__).resolve().parents[2] / "shared"
+    if not folder.is_dir():
+        pytest.skip(f"no shared folder at {folder}; set SPECDEBUG_SHARED")
+    return folder
