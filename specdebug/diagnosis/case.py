@@ -59,7 +59,7 @@ class Fact:
         return Evidence(self.source, self.line, self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Launch:
     """One server launch command. requested: SGLang argument name -> asked value; env likewise."""
 
@@ -74,18 +74,24 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One log line worth keeping that is not a decode line. kind: the reader's own word for it."""
+    """One log line worth keeping that is not a decode line.
+
+    kind: an event kind of sglang/logs.py, "argument-warning" or "model-load". fields: what the
+    reader took out of the line, rank: the rank that printed it ("" when none is named).
+    """
 
     kind: str
     source: str
     line: int | None
     text: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    rank: str = ""
 
     def evidence(self) -> Evidence:
         return Evidence(self.source, self.line, self.text)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Stretch:
     """The decode lines of one rank of one start, as columns of equal length.
 
@@ -107,12 +113,13 @@ class Stretch:
         return len(self.lines)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Boot:
     """One server start seen in a log.
 
     excerpt: the start-up lines are not in the file, so nothing follows from a line being absent.
-    effective: the engine's own argument list, after it resolved them.
+    effective: the engine's own argument list, after it resolved them. release: named by the log;
+    release_from, release_until: bounds by what only some releases print, None where open.
     """
 
     source: str
@@ -122,11 +129,13 @@ class Boot:
     stretches: tuple[Stretch, ...] = ()
     notices: tuple[Notice, ...] = ()
     release: str | None = None
+    release_from: str | None = None
+    release_until: str | None = None
     ready: bool = False
     engine: str = "sglang"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ServerState:
     """What a running server said about itself (/server_info, or embedded in a benchmark row)."""
 
@@ -214,9 +223,11 @@ class Training:
     samples: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Case:
     """All that is known about one check. Every part may be empty; nothing is guessed.
+
+    Compared by identity, so that what is derived from a case can be kept beside it.
 
     engine_version: the release the person named (None: unknown unless the inputs betray it).
     header: tensor name -> {"dtype", "shape"} of the draft checkpoint; tensors: small integer

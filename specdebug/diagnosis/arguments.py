@@ -1,0 +1,289 @@
+"""What was asked of a server and what is in force, setup by setup; it compares nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from specdebug.diagnosis.case import Boot, Case, Fact, Launch, ServerState
+from specdebug.diagnosis.findings import Evidence
+from specdebug.eagle.draft_config import DraftConfig, TargetConfig
+from specdebug.sglang.overrides import Prediction, predict
+from specdebug.sglang.releases import KNOWN, Release
+
+__all__ = [
+    "DRAFT_TOKENS",
+    "NUM_STEPS",
+    "TOPK",
+    "ReleaseKnowledge",
+    "Setup",
+    "draft_config",
+    "release_knowledge",
+    "setups",
+    "target_architecture",
+    "target_config",
+]
+
+NUM_STEPS = "speculative_num_steps"
+TOPK = "speculative_eagle_topk"
+DRAFT_TOKENS = "speculative_num_draft_tokens"
+ALGORITHM = "speculative_algorithm"
+
+
+@dataclass(frozen=True, slots=True)
+class ReleaseKnowledge:
+    """What is known of the engine's release: exact, or bounds (None: open), and who said so."""
+
+    release: Release | None
+    low: Release | None
+    high: Release | None
+    evidence: Evidence | None
+
+    def surely_from(self, first: str) -> bool:
+        """The release is certainly `first` or newer."""
+        low = self.release or self.low
+        return low is not None and low >= Release.parse(first)
+
+    def surely_before(self, first: str) -> bool:
+        """The release is certainly older than `first`."""
+        high = self.release or self.high
+        return high is not None and high < Release.parse(first)
+
+    @property
+    def possible(self) -> tuple[Release, ...]:
+        """The releases read that it may be; the exact one alone when known."""
+        if self.release is not None:
+            return (self.release,)
+        return tuple(
+            r
+            for r in KNOWN
+            if (self.low is None or r >= self.low) and (self.high is None or r <= self.high)
+        )
+
+    def __str__(self) -> str:
+        if self.release is not None:
+            return f"release {self.release}"
+        if self.low is None and self.high is None:
+            return "an unknown release"
+        if self.low is not None and self.high is not None:
+            return f"a release from {self.low} to {self.high}"
+        return f"a release from {self.low}" if self.low else f"a release up to {self.high}"
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """One server configuration: the command asked for it, a log or the server itself shows it."""
+
+    case: Case
+    launch: Launch | None
+    boot: Boot | None
+    state: ServerState | None
+
+    @property
+    def engine(self) -> str:
+        if self.boot is not None:
+            return self.boot.engine
+        return self.launch.engine if self.launch is not None else "sglang"
+
+    def asked(self, key: str) -> Fact | None:
+        """The value on the command line, None when not given (or given as none)."""
+        fact = self.launch.requested.get(key) if self.launch else None
+        return fact if fact is not None and fact.value is not None else None
+
+    def logged(self, key: str) -> Fact | None:
+        """The effective value as the engine itself lists it."""
+        for holder in (self.boot, self.state):
+            if holder is not None and key in holder.effective:
+                return holder.effective[key]
+        return None
+
+    def in_force(self, key: str) -> Fact | None:
+        """The effective value: as listed by the engine, else as predicted, else as asked.
+
+        A prediction on which the possible releases differ is none.
+        """
+        logged = self.logged(key)
+        if logged is not None:
+            return logged
+        guess = prediction(self)
+        if guess is not None and key not in guess.depends_on_release:
+            value = guess.effective.get(key)
+            if value is not None:
+                return Fact(value.value, "prediction", None, f"{key}={value.value!r}: {value.why}")
+        return self.asked(key)
+
+    def number(self, key: str) -> int | None:
+        """`in_force` as an integer."""
+        fact = self.in_force(key)
+        return as_int(fact.value) if fact else None
+
+    def asked_number(self, key: str) -> int | None:
+        """`asked` as an integer."""
+        fact = self.asked(key)
+        return as_int(fact.value) if fact else None
+
+    @property
+    def algorithm(self) -> str | None:
+        """The speculative algorithm in force, upper case; None without speculation."""
+        fact = self.logged(ALGORITHM) or self.asked(ALGORITHM)
+        return str(fact.value).upper() if fact is not None and fact.value is not None else None
+
+    @property
+    def on_cpu(self) -> bool:
+        """The engine runs on a CPU, where graphs and attention backends mean something else."""
+        device = self.logged("device") or self.asked("device")
+        return device is not None and str(device.value).startswith("cpu")
+
+
+def as_int(value: Any) -> int | None:
+    """A whole number from an int, a whole float or digits; None otherwise."""
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int):
+        return value
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, str) and value.strip().lstrip("-").isdigit():
+        return int(value)
+    return None
+
+
+def same_start(asked: Mapping[str, Fact], effective: Mapping[str, Fact]) -> bool:
+    """Whether a command can have led to these effective arguments.
+
+    Compared by what releases pass through unchanged: model, draft, algorithm and num_steps.
+    """
+    for key in ("model_path", "speculative_draft_model_path", NUM_STEPS, "tp_size"):
+        want, have = asked.get(key), effective.get(key)
+        if want is None or have is None or want.value is None or have.value is None:
+            continue
+        if str(want.value).rstrip("/") != str(have.value).rstrip("/"):
+            return False
+    plain = effective.get(ALGORITHM)
+    wanted = asked.get(ALGORITHM)
+    return not (plain is not None and (plain.value is None) != (wanted is None))
+
+
+@lru_cache(maxsize=16)
+def setups(case: Case) -> tuple[Setup, ...]:
+    """Every server configuration the case knows, the one that was measured first.
+
+    Commands pair with log starts in order where their arguments agree; the rest stand alone.
+    """
+    left = list(case.launches)
+    out: list[Setup] = []
+    shown = [b for b in case.boots if b.effective or b.stretches or b.notices]
+    for boot in shown:
+        launch = next((c for c in left if same_start(c.requested, boot.effective)), None)
+        if launch is not None and len(case.launches) > 1:
+            left.remove(launch)
+        out.append(Setup(case, launch, boot, _state_for(case, boot.effective, launch)))
+    if shown and len(case.launches) == 1 and any(s.launch for s in out):
+        left = []
+    out += [Setup(case, launch, None, _state_for(case, {}, launch)) for launch in left]
+    if not out and case.states:
+        out = [Setup(case, None, None, state) for state in case.states]
+    return tuple(sorted(out, key=_weight, reverse=True))
+
+
+def _state_for(
+    case: Case, effective: Mapping[str, Fact], launch: Launch | None
+) -> ServerState | None:
+    for state in case.states:
+        if effective and any(
+            state.effective[k].value != effective[k].value
+            for k in (NUM_STEPS, DRAFT_TOKENS, "model_path")
+            if k in state.effective and k in effective
+        ):
+            continue
+        if launch is not None and not same_start(launch.requested, state.effective):
+            continue
+        return state
+    return None
+
+
+def _weight(setup: Setup) -> tuple[bool, bool, bool]:
+    """Speculative first, then with decode lines, then with a command."""
+    boot = setup.boot
+    drafts = any(a == a for s in (boot.stretches if boot else ()) for a in s.accept_len[:50])
+    return (
+        setup.algorithm is not None or drafts,
+        bool(boot and boot.stretches),
+        setup.launch is not None,
+    )
+
+
+@lru_cache(maxsize=64)
+def release_knowledge(setup: Setup) -> ReleaseKnowledge:
+    """The release: as the person said, else as the server said, else as its log betrays."""
+    case, boot = setup.case, setup.boot
+    if case.engine_version is not None:
+        found = Release.find(str(case.engine_version.value))
+        if found is not None:
+            return ReleaseKnowledge(found, found, found, case.engine_version.evidence())
+    for state in (setup.state, *case.states):
+        if state is not None and state.release and (found := Release.find(state.release)):
+            evidence = Evidence(state.source, None, f"version: {state.release}")
+            return ReleaseKnowledge(found, found, found, evidence)
+    if boot is None or boot.engine != "sglang":
+        return ReleaseKnowledge(None, None, None, None)
+    if boot.release and (found := Release.find(boot.release)):
+        where = Evidence(boot.source, boot.line, f"the log names release {found}")
+        return ReleaseKnowledge(found, found, found, where)
+    low = Release.find(boot.release_from) if boot.release_from else None
+    high = Release.find(boot.release_until) if boot.release_until else None
+    return ReleaseKnowledge(None, low, high, None)
+
+
+@lru_cache(maxsize=64)
+def prediction(setup: Setup) -> Prediction | None:
+    """What the release makes of the command; None without an SGLang command."""
+    launch = setup.launch
+    if launch is None or launch.engine == "vllm":
+        return None
+    target, draft = target_config(setup.case), draft_config(setup.case)
+    env = {k: str(f.value) for k, f in {**setup.case.env, **launch.env}.items()}
+    asked = {k: f.value for k, f in launch.requested.items()}
+    return predict(asked, target, release_knowledge(setup).release, draft=draft, env=env)
+
+
+@lru_cache(maxsize=16)
+def draft_config(case: Case) -> DraftConfig | None:
+    """The draft's config, None when it was not given."""
+    return DraftConfig.from_dict(case.draft.raw) if case.draft else None
+
+
+@lru_cache(maxsize=16)
+def target_config(case: Case) -> TargetConfig | None:
+    """The target's config, None when it was not given."""
+    return TargetConfig.from_dict(case.target.raw) if case.target else None
+
+
+_BY_NAME = (
+    ("kimi-k2.5", "KimiK25ForConditionalGeneration"),
+    ("kimi-k2.6", "KimiK25ForConditionalGeneration"),
+    ("kimi-k2", "DeepseekV3ForCausalLM"),
+    ("deepseek-v3", "DeepseekV3ForCausalLM"),
+    ("deepseek-r1", "DeepseekV3ForCausalLM"),
+)
+
+
+def target_architecture(case: Case) -> tuple[str | None, str]:
+    """The target's architecture and how it is known: its config, the loaded class or its name."""
+    target = target_config(case)
+    if target is not None and target.architectures:
+        return target.architectures[0], "target config"
+    for boot in case.boots:
+        for notice in boot.notices:
+            kind = notice.fields.get("type", "")
+            if notice.kind == "model-load" and kind and "eagle" not in kind.lower():
+                return kind, f"{boot.source} line {notice.line}"
+    for setup in setups(case):
+        fact = setup.logged("model_path") or setup.asked("model_path")
+        name = str(fact.value).lower() if fact else ""
+        for part, architecture in _BY_NAME:
+            if part in name:
+                return architecture, f"the model's name {fact.value if fact else ''}"
+    return None, "unknown"

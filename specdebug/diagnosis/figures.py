@@ -1,0 +1,301 @@
+"""The figures behind a case: runs side by side, their cost and their acceptance.
+
+It computes and names its sources; whether a figure is a fault is decided in checks/.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+from specdebug.diagnosis.arguments import DRAFT_TOKENS, NUM_STEPS, TOPK, Setup, setups
+from specdebug.diagnosis.case import Case, Measured, Positions
+from specdebug.diagnosis.decode import summary_of, together
+from specdebug.diagnosis.findings import Evidence
+from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
+from specdebug.measure import acceptance, series
+
+__all__ = [
+    "Run",
+    "base_step_ms",
+    "baseline",
+    "comparable",
+    "cost",
+    "cost_points",
+    "first_position",
+    "primary",
+    "profile",
+    "runs",
+    "speculative_runs",
+]
+
+
+@dataclass(frozen=True)
+class Run:
+    """One measured configuration, whatever it was read from.
+
+    window: tokens verified per step, num_steps + 1 for a chain. tok_s: middle of the figures, over
+    all running requests. running: requests decoded at once, 1 assumed where nothing says.
+    """
+
+    label: str
+    speculative: bool
+    num_steps: int | None
+    window: int | None
+    chain: bool
+    tok_s: float | None
+    samples: tuple[float, ...]
+    accept_len: float | None
+    running: float
+    running_known: bool
+    step_ms: float | None
+    drafts: int | None
+    counted_by: str
+    evidence: tuple[Evidence, ...]
+    setup: Setup | None = None
+    dataset: str | None = None
+    changes: tuple[str, ...] = ()
+
+
+def _boot_run(setup: Setup) -> Run | None:
+    boot = setup.boot
+    parts = summary_of(boot) if boot is not None else ()
+    if boot is None or not parts:
+        return None
+    whole = together(parts)
+    topk = setup.number(TOPK)
+    window = setup.number(DRAFT_TOKENS)
+    steps = setup.number(NUM_STEPS)
+    starts = sum(1 for b in setup.case.boots if b.source == boot.source)
+    label = boot.source if starts == 1 else f"{boot.source}, start at line {boot.line}"
+    return Run(
+        label=label,
+        speculative=whole.speculative,
+        num_steps=steps if whole.speculative else None,
+        window=window if whole.speculative else None,
+        chain=topk in (None, 1),
+        tok_s=whole.tok_s,
+        samples=(whole.tok_s,) if whole.tok_s else (),
+        accept_len=whole.accept_len,
+        running=whole.running or 1.0,
+        running_known=whole.running is not None,
+        step_ms=whole.step_ms,
+        drafts=whole.drafts,
+        counted_by="server",
+        evidence=whole.evidence,
+        setup=setup,
+    )
+
+
+def _row_run(case: Case, row: Measured) -> Run:
+    speculative = row.speculative if row.speculative is not None else row.accept_len is not None
+    topk = row.topk
+    steps, window = row.num_steps, row.draft_tokens
+    matching = [
+        s
+        for s in setups(case)
+        if s.algorithm and steps is not None and s.number(NUM_STEPS) == steps
+    ]
+    setup = matching[0] if matching else None
+    if speculative and steps is None and row.workload not in (None, "table", "bench-speculative"):
+        # A client knows nothing of the server's window; the only server around does.
+        known = [s for s in setups(case) if s.algorithm]
+        if len(known) == 1:
+            setup = known[0]
+            steps, topk = setup.number(NUM_STEPS), setup.number(TOPK)
+            window = setup.number(DRAFT_TOKENS)
+    if speculative and window is None and steps is not None and topk in (None, 1):
+        window = steps + 1
+    if speculative and window is not None and steps is None and topk in (None, 1):
+        steps = window - 1
+    tok_s = series.median(row.tok_s) if row.tok_s else None
+    running = row.running
+    if running is None and case.concurrency is not None:
+        running = float(case.concurrency.value)
+    time = row.step_ms
+    if time is None and tok_s and (row.accept_len or not speculative):
+        time = step_ms(row.accept_len or 1.0, tok_s, running or 1.0)
+    return Run(
+        label=row.label,
+        speculative=speculative,
+        num_steps=steps if speculative else None,
+        window=window if speculative else None,
+        chain=topk in (None, 1),
+        tok_s=tok_s,
+        samples=row.tok_s,
+        accept_len=row.accept_len if speculative else None,
+        running=running or 1.0,
+        running_known=running is not None,
+        step_ms=time,
+        drafts=row.drafts,
+        counted_by=row.counted_by,
+        evidence=(row.evidence(),),
+        setup=setup,
+        dataset=row.dataset,
+        changes=row.changes,
+    )
+
+
+@lru_cache(maxsize=16)
+def runs(case: Case) -> tuple[Run, ...]:
+    """Every measured configuration: server logs first, then rows of clients and tables."""
+    logged = [r for s in setups(case) if (r := _boot_run(s)) is not None]
+    rows = [_row_run(case, row) for row in case.measured]
+    stated = [
+        Run(
+            label=f"{state.source}: average since start",
+            speculative=True,
+            num_steps=None,
+            window=None,
+            chain=True,
+            tok_s=None,
+            samples=(),
+            accept_len=float(state.accept_len.value),
+            running=1.0,
+            running_known=False,
+            step_ms=None,
+            drafts=None,
+            counted_by="server",
+            evidence=(state.accept_len.evidence(),),
+            setup=next((s for s in setups(case) if s.state is state), None),
+        )
+        for state in case.states
+        if state.accept_len is not None
+    ]
+    return tuple(logged + rows + [_with_setup(r) for r in stated])
+
+
+def _with_setup(run: Run) -> Run:
+    if run.setup is None:
+        return run
+    return replace(
+        run,
+        num_steps=run.setup.number(NUM_STEPS),
+        window=run.setup.number(DRAFT_TOKENS),
+        chain=run.setup.number(TOPK) in (None, 1),
+    )
+
+
+def speculative_runs(case: Case) -> tuple[Run, ...]:
+    """The runs with a draft."""
+    return tuple(r for r in runs(case) if r.speculative)
+
+
+def primary(case: Case) -> Run | None:
+    """The run the figures of the answer are about: the first speculative one, logs before rows."""
+    found = speculative_runs(case)
+    return next((r for r in found if r.tok_s), found[0] if found else None)
+
+
+@lru_cache(maxsize=16)
+def baseline(case: Case) -> Run | None:
+    """The plain run: as the person said, else a row or a log without speculation."""
+    if case.baseline_tok_s is not None:
+        fact = case.baseline_tok_s
+        running = float(case.concurrency.value) if case.concurrency else None
+        tok_s = float(fact.value)
+        return Run(
+            label="baseline",
+            speculative=False,
+            num_steps=None,
+            window=None,
+            chain=True,
+            tok_s=tok_s,
+            samples=(tok_s,),
+            accept_len=None,
+            running=running or 1.0,
+            running_known=running is not None,
+            step_ms=plain_step_ms(tok_s, running or 1.0),
+            drafts=None,
+            counted_by="client",
+            evidence=(fact.evidence(),),
+        )
+    plain = [r for r in runs(case) if not r.speculative and r.tok_s]
+    return plain[0] if plain else None
+
+
+def comparable(base: Run, run: Run) -> bool:
+    """Whether two runs had about as many requests at once, as far as is known.
+
+    A baseline that does not say is taken to have run under the same load as the other run.
+    """
+    if not base.running_known or not run.running_known:
+        return True
+    return 0.8 <= run.running / base.running <= 1.25
+
+
+def base_step_ms(base: Run, run: Run) -> float | None:
+    """Time of a plain step in ms at the load of `run`."""
+    if base.tok_s is None:
+        return None
+    return plain_step_ms(base.tok_s, base.running if base.running_known else run.running)
+
+
+def cost_points(case: Case) -> tuple[CostPoint, ...]:
+    """Step time by num_steps, of chain drafts at one load; a row wins over a log of the same."""
+    points: dict[int, CostPoint] = {}
+    main = primary(case)
+    for run in speculative_runs(case):
+        if run.num_steps is None or run.step_ms is None or not run.chain or main is None:
+            continue
+        if not comparable(main, run) or (run.setup and run.setup.on_cpu and run.step_ms <= 0):
+            continue
+        if run.num_steps not in points or run.counted_by != "server":
+            points[run.num_steps] = CostPoint(run.num_steps, run.step_ms, run.label)
+    return tuple(points[n] for n in sorted(points))
+
+
+def cost(case: Case) -> CostLine | None:
+    """The cost line over num_steps with the plain step, None with fewer than two depths."""
+    base, main = baseline(case), primary(case)
+    plain = base_step_ms(base, main) if base and main else None
+    return cost_line(cost_points(case), plain)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """Conditional acceptance by position, with the weakest source it rests on.
+
+    measured: read position by position; otherwise inferred from accept lengths at two depths, and
+    then everything after the first position is one average.
+    """
+
+    conditional: tuple[float, ...]
+    measured: bool
+    drafts: int
+    evidence: tuple[Evidence, ...]
+    first_run: Run | None = None
+    deep_run: Run | None = None
+    positions: Positions | None = None
+
+
+@lru_cache(maxsize=16)
+def profile(case: Case) -> Profile | None:
+    """Acceptance by position: measured if there is one, else from num_steps 1 and a deeper run."""
+    for p in case.positions:
+        if p.conditional:
+            return Profile(
+                p.conditional, True, p.drafts, (Evidence(p.source, p.line, p.text),), positions=p
+            )
+    chains = [r for r in speculative_runs(case) if r.chain and r.accept_len and r.num_steps]
+    shallow = [r for r in chains if r.num_steps == 1]
+    deep = [r for r in chains if (r.num_steps or 0) > 1]
+    if not shallow:
+        return None
+    one = shallow[0]
+    first = (one.accept_len or 1.0) - 1.0
+    if not 0 < first <= 1:
+        return None
+    deep = [r for r in deep if not r.changes]
+    if not deep:
+        return Profile((first,), False, one.drafts or 0, one.evidence, one)
+    far = deep[-1]
+    tail = acceptance.constant_tail(first, far.accept_len or 1.0, far.num_steps or 1)
+    conditional = (first,) + (tail,) * ((far.num_steps or 1) - 1)
+    return Profile(conditional, False, one.drafts or 0, (*one.evidence, *far.evidence), one, far)
+
+
+def first_position(case: Case) -> float | None:
+    """Acceptance of the first draft position, None when nothing tells."""
+    found = profile(case)
+    return found.conditional[0] if found and found.conditional else None

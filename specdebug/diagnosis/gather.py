@@ -1,0 +1,369 @@
+"""Turns files and pasted text into a Case: recognises, reads, converts; draws no conclusion.
+
+An input that cannot be used is named with its reason and the rest goes on.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from specdebug.diagnosis import convert
+from specdebug.diagnosis.case import (
+    Boot,
+    Case,
+    ConfigFile,
+    Fact,
+    Input,
+    InputSummary,
+    Launch,
+    Measured,
+    Positions,
+    ServerState,
+    Training,
+)
+from specdebug.eagle import checkpoint
+from specdebug.sglang import benches, flags, logs, meta_info, metrics, server_info, vllm
+from specdebug.sglang.recognise import recognise
+
+__all__ = ["build_case"]
+
+HEAD = 1 << 20
+WHOLE = 64 << 20
+
+
+class Unusable(Exception):
+    """The input cannot be used; the message says why and what to do."""
+
+
+@dataclass
+class _Gathered:
+    launches: list[Launch] = field(default_factory=list)
+    boots: list[Boot] = field(default_factory=list)
+    states: list[ServerState] = field(default_factory=list)
+    measured: list[Measured] = field(default_factory=list)
+    positions: list[Positions] = field(default_factory=list)
+    draft: ConfigFile | None = None
+    target: ConfigFile | None = None
+    header: ConfigFile | None = None
+    tensors: dict[str, list[int]] = field(default_factory=dict)
+    notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
+    bench_flags: dict[str, Fact] = field(default_factory=dict)
+
+
+def build_case(
+    inputs: Iterable[Input],
+    *,
+    engine_version: str | None = None,
+    baseline: float | None = None,
+    notes: Mapping[str, Any] | None = None,
+) -> Case:
+    """Read every input into one Case.
+
+    engine_version, baseline (output tok/s without speculation) and notes (the keys of a notes.json)
+    win over what the files say. Never raises on the content of an input: see Case.inputs.
+    """
+    found = _Gathered()
+    summaries: list[InputSummary] = []
+    for given in inputs:
+        kind = "unusable"
+        try:
+            head = _head(given)
+            told = recognise(given.name, head)
+            kind = told.kind
+            if kind == "unusable":
+                raise Unusable(told.reason)
+            text = _READERS[kind](found, given)
+            summaries.append(InputSummary(given.name, kind, text))
+        except Unusable as error:
+            summaries.append(InputSummary(given.name, kind, "", str(error)))
+        except (OSError, ValueError) as error:
+            summaries.append(InputSummary(given.name, kind, "", f"cannot be read: {error}"))
+    for key, value in (notes or {}).items():
+        found.notes[key] = (value, "notes")
+    if engine_version is not None:
+        found.notes["engine_version"] = (engine_version, "--engine-version")
+    if baseline is not None:
+        found.notes["baseline_tok_s"] = (baseline, "--baseline")
+    return _assemble(found, tuple(summaries))
+
+
+def _head(given: Input) -> bytes:
+    if isinstance(given.data, bytes):
+        return given.data[:HEAD]
+    if given.data.is_dir():
+        raise Unusable("is a folder; name the files in it")
+    with given.data.open("rb") as file:
+        return file.read(HEAD)
+
+
+def _bytes(given: Input) -> bytes:
+    if isinstance(given.data, bytes):
+        return given.data
+    if given.data.stat().st_size > WHOLE:
+        raise Unusable(f"larger than {WHOLE >> 20} MiB, which only a log may be")
+    return given.data.read_bytes()
+
+
+def _json(given: Input) -> dict[str, Any]:
+    data = json.loads(convert.decode(_bytes(given)))
+    if not isinstance(data, dict):
+        raise Unusable("holds JSON, but not an object")
+    return data
+
+
+def _read_launches(found: _Gathered, given: Input, text: str) -> int:
+    commands = [convert.launch(command, given.name) for command in flags.parse_command(text)]
+    found.launches += commands
+    return len(commands)
+
+
+def _read_command(found: _Gathered, given: Input) -> str:
+    text = convert.decode(_bytes(given))
+    count = _read_launches(found, given, text)
+    extra = _read_runs(found, given, text)
+    if not count and not extra:
+        raise Unusable("looks like a command, but launches no server this tool knows")
+    return _counted(count, "launch command") + (f", {_counted(extra, 'run')}" if extra else "")
+
+
+def _read_runs(found: _Gathered, given: Input, text: str) -> int:
+    report = benches.read_benches(text)
+    count = 0
+    for run in report.runs:
+        if run.kind == "bench-serving-command":
+            found.bench_flags.update(convert.bench_flags(run, given.name))
+            count += 1
+            continue
+        found.measured.append(convert.measured(run, given.name))
+        position = convert.positions_of_run(run, given.name)
+        if position is not None:
+            found.positions.append(position)
+        if run.server_info is not None:
+            found.states.append(convert.state(run.server_info, given.name))
+        count += 1
+    return count
+
+
+def _read_bench(found: _Gathered, given: Input) -> str:
+    text = convert.decode(_bytes(given))
+    count = _read_runs(found, given, text)
+    launches = _read_launches(found, given, text)
+    lines = _read_pasted_log(found, given, text)
+    if not (count or launches or lines):
+        raise Unusable("no benchmark figure could be read from it")
+    return _counted(count, "run")
+
+
+def _read_log(found: _Gathered, given: Input) -> str:
+    if isinstance(given.data, Path):
+        log = logs.read_log(given.data, given.name)
+    else:
+        log = logs.read_log(io.BytesIO(given.data), given.name)
+    boots = convert.boots(log, given.name)
+    if not boots:
+        raise Unusable("no server start, decode line or error of a known engine in it")
+    found.boots += boots
+    # A start script that traces its command puts it above the first log line.
+    head = convert.decode(_head(given)[: 1 << 16])
+    if "launch_server" in head or "sglang serve" in head:
+        _read_launches(found, given, head)
+    count = sum(len(s) for b in boots for s in b.stretches)
+    excerpt = ", an excerpt without start-up lines" if log.is_excerpt else ""
+    unread = (
+        f", {log.unread_decode_lines} decode lines could not be read"
+        if log.unread_decode_lines
+        else ""
+    )
+    starts = _counted(len(boots), "start")
+    return f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
+
+
+def _read_pasted_log(found: _Gathered, given: Input, text: str) -> int:
+    """Decode lines inside a text that also holds other things."""
+    if "Decode batch" not in text and "server_args=" not in text:
+        return 0
+    log = logs.read_log(io.StringIO(text), given.name)
+    boots = [b for b in convert.boots(log, given.name) if b.stretches or b.effective]
+    found.boots += boots
+    return sum(len(s) for b in boots for s in b.stretches)
+
+
+def _read_vllm(found: _Gathered, given: Input) -> str:
+    text = convert.decode(_bytes(given))
+    log = vllm.read_vllm_log(text)
+    boot, positions = convert.vllm_boot(log, given.name)
+    found.boots.append(boot)
+    if positions is not None:
+        found.positions.append(positions)
+    _read_launches(found, given, text[: 1 << 16])
+    return f"{log.total_lines} lines, {_counted(len(log.spec), 'line')} on speculation"
+
+
+def _read_server_info(found: _Gathered, given: Input) -> str:
+    info = server_info.read_server_info(_bytes(given))
+    found.states.append(convert.state(info, given.name))
+    if info.launch_command:
+        _read_launches(found, given, info.launch_command)
+    return f"release {info.release or 'unknown'}, {len(info.args)} arguments"
+
+
+def _read_metrics(found: _Gathered, given: Input) -> str:
+    scrape = metrics.read_metrics(_bytes(given))
+    run, positions = convert.scrape(scrape, given.name)
+    if run is not None:
+        found.measured.append(run)
+    if positions is not None:
+        found.positions.append(positions)
+    return _counted(len(scrape.samples), "sample")
+
+
+def _read_answers(found: _Gathered, given: Input) -> str:
+    requests = meta_info.read_meta_info(_bytes(given))
+    if not requests:
+        raise Unusable("answers without a speculative figure: was speculation on?")
+    found.positions.append(convert.positions(requests, given.name))
+    return _counted(len(requests), "request")
+
+
+def _read_draft(found: _Gathered, given: Input) -> str:
+    data = _json(given)
+    if found.draft is not None:
+        raise Unusable(f"a second draft config; {found.draft.source} is used")
+    found.draft = ConfigFile(given.name, data)
+    return ", ".join(str(a) for a in data.get("architectures") or ["no architecture"])
+
+
+def _read_target(found: _Gathered, given: Input) -> str:
+    data = _json(given)
+    if found.target is not None:
+        raise Unusable(f"a second target config; {found.target.source} is used")
+    found.target = ConfigFile(given.name, data)
+    return ", ".join(str(a) for a in data.get("architectures") or ["no architecture"])
+
+
+def _read_header(found: _Gathered, given: Input) -> str:
+    data = _json(given)
+    header = checkpoint.header_from_dict(data)
+    found.header = ConfigFile(given.name, data)
+    return _counted(len(header.tensors), "tensor")
+
+
+def _read_safetensors(found: _Gathered, given: Input) -> str:
+    if isinstance(given.data, Path):
+        header = checkpoint.read_header(given.data)
+        for name in ("d2t",):
+            if name in header.tensors:
+                try:
+                    found.tensors[name] = checkpoint.read_ints(given.data, name)
+                except ValueError:
+                    continue
+    else:
+        header = checkpoint.header_from_bytes(given.data)
+    raw = {n: {"dtype": t.dtype, "shape": list(t.shape)} for n, t in header.tensors.items()}
+    found.header = ConfigFile(given.name, raw)
+    return _counted(len(header.tensors), "tensor")
+
+
+def _read_notes(found: _Gathered, given: Input) -> str:
+    data = _json(given)
+    for key, value in data.items():
+        found.notes[key] = (value, given.name)
+    return ", ".join(data)
+
+
+def _read_text(found: _Gathered, given: Input) -> str:
+    text = convert.decode(_bytes(given))
+    parts = {
+        "launch command": _read_launches(found, given, text),
+        "decode line": _read_pasted_log(found, given, text),
+        "run": _read_runs(found, given, text),
+    }
+    version = convert.release_in_prose(text)
+    if version is not None and "engine_version" not in found.notes:
+        found.notes["engine_version"] = (version, given.name)
+        parts["engine version"] = 1
+    said = [_counted(n, what) for what, n in parts.items() if n]
+    if not said:
+        raise Unusable("nothing in it is a command, a log, a benchmark, a config or notes")
+    return ", ".join(said)
+
+
+_READERS = {
+    "command": _read_command,
+    "server-log": _read_log,
+    "vllm-log": _read_vllm,
+    "server-info": _read_server_info,
+    "metrics": _read_metrics,
+    "generate-answers": _read_answers,
+    "bench": _read_bench,
+    "draft-config": _read_draft,
+    "target-config": _read_target,
+    "safetensors": _read_safetensors,
+    "safetensors-header": _read_header,
+    "notes": _read_notes,
+    "text": _read_text,
+}
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}" + ("" if count == 1 else "s")
+
+
+def _note(found: _Gathered, key: str, kinds: tuple[type, ...]) -> Fact | None:
+    value, source = found.notes.get(key, (None, ""))
+    if value is None or isinstance(value, bool) or not isinstance(value, kinds):
+        return None
+    return Fact(value, source, None, f"{key}: {value}")
+
+
+def _assemble(found: _Gathered, summaries: tuple[InputSummary, ...]) -> Case:
+    problems: list[InputSummary] = []
+    training, problem = convert.training(*found.notes.get("training", (None, "notes")))
+    if problem:
+        problems.append(InputSummary("notes: training", "notes", "", problem))
+    env_value, env_source = found.notes.get("env", ({}, "notes"))
+    env = {
+        str(k): Fact(v, env_source, None, f"{k}={v}")
+        for k, v in (env_value.items() if isinstance(env_value, dict) else ())
+    }
+    for launch in found.launches:
+        env = {**launch.env, **env}
+    baseline = _note(found, "baseline_tok_s", (int, float))
+    if baseline is not None and baseline.value <= 0:
+        baseline = None
+    version = _note(found, "engine_version", (str,))
+    if version is not None and convert.release(version.value) is None:
+        problems.append(
+            InputSummary(
+                version.source,
+                "notes",
+                "",
+                f"engine_version {version.value!r} is no release; write it like 0.5.10.post1",
+            )
+        )
+        version = None
+    exit_code = _note(found, "exit_code", (int,))
+    case = Case(
+        inputs=summaries + tuple(problems),
+        launches=tuple(found.launches),
+        boots=tuple(found.boots),
+        states=tuple(found.states),
+        measured=tuple(found.measured),
+        positions=tuple(found.positions),
+        draft=found.draft,
+        target=found.target,
+        header=found.header,
+        tensors=found.tensors,
+        training=training or Training(),
+        bench_flags=found.bench_flags,
+        env=env,
+        engine_version=version,
+        baseline_tok_s=baseline,
+        concurrency=_note(found, "concurrency", (int, float)),
+    )
+    return case if exit_code is None else replace(case, exit_code=exit_code.value)
