@@ -37,3 +37,11 @@ def shared() -> Path:
     if not folder.is_dir():
         pytest.skip(f"no shared folder at {folder}; set SPECDEBUG_SHARED")
     return folder
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings() -> None:
+    """Tests with two connections need a real file: one in memory locks whole tables."""
+    from django.conf import settings
+
+    settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(_DATA / "test.sqlite3")

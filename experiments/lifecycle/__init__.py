@@ -24,6 +24,7 @@ from experiments.lifecycle.investigations import (
 )
 from experiments.lifecycle.login import make_login_link, owner, spend_login_link
 from experiments.lifecycle.runs import (
+    RecordedRepeat,
     add_run,
     branch_run,
     edit_run,
@@ -31,12 +32,14 @@ from experiments.lifecycle.runs import (
     record_run,
     repeat_run,
     request_cancel,
+    workload_from,
 )
 from experiments.refusal import ClaimLost, Refused
 
 __all__ = [
     "Beat",
     "ClaimLost",
+    "RecordedRepeat",
     "Refused",
     "abandon",
     "add_applied_check",
@@ -68,4 +71,5 @@ __all__ = [
     "resolve",
     "set_finding_aside",
     "spend_login_link",
+    "workload_from",
 ]
