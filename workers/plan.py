@@ -6,7 +6,7 @@ Frozen and JSON-able; no process, no database. The record builds a `RunPlan`, th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
@@ -129,3 +129,41 @@ class RunOutcome:
     metrics_text: str = ""
     repeats: tuple[Repeat, ...] = ()
     exit: Exit | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> RunOutcome:
+        """The inverse of `as_json`. Raises KeyError or TypeError where the data is no outcome."""
+        rest = dict(data)
+        rest["argv"] = tuple(rest["argv"])
+        rest["repeats"] = tuple(
+            Repeat(**{**repeat, "requests": tuple(map(_request, repeat["requests"]))})
+            for repeat in rest["repeats"]
+        )
+        if rest["exit"] is not None:
+            ended = rest["exit"]
+            rest["exit"] = Exit(**{**ended, "survivors": tuple(ended["survivors"])})
+        return cls(**rest)
+
+
+def _request(data: Mapping[str, Any]) -> Request:
+    histogram = data["accept_histogram"]
+    return Request(**{**data, "accept_histogram": None if histogram is None else tuple(histogram)})
+
+
+class RunEnded(Exception):
+    """A run ends before it is done: raised inside the worker, never out of `runner.measure`.
+
+    `reason` is one sentence for a person; `state` is "failed" or "cancelled".
+    """
+
+    def __init__(self, state: Literal["failed", "cancelled"], reason: str) -> None:
+        super().__init__(reason)
+        self.state = state
+        self.reason = reason
+
+
+# "" while the run may go on, else why it must stop, as one sentence.
+ShouldStop = Callable[[], str]
