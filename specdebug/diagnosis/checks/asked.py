@@ -1,0 +1,347 @@
+"""Checks of what was asked against what is in force: overrides, defaults, refusals."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from specdebug.diagnosis.arguments import (
+    DRAFT_TOKENS,
+    NUM_STEPS,
+    TOPK,
+    Setup,
+    draft_config,
+    prediction,
+    release_knowledge,
+    setups,
+)
+from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.decode import window_reading
+from specdebug.diagnosis.findings import Confidence, Evidence, Finding
+
+CHAIN_ALGORITHMS = {"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"}
+ADJUSTED = "speculative_num_draft_tokens is adjusted"
+
+
+def _flag(setup: Setup, *keys: str) -> list[Evidence]:
+    return [f.evidence() for k in keys if (f := setup.asked(k)) is not None]
+
+
+def _logged(setup: Setup, *keys: str) -> list[Evidence]:
+    return [f.evidence() for k in keys if (f := setup.logged(k)) is not None]
+
+
+def draft_tokens_overridden(case: Case) -> Finding | None:
+    """With topk 1 the engine replaces the draft tokens by num_steps + 1 (0.4.6 and later)."""
+    for setup in setups(case):
+        finding = _overridden(setup)
+        if finding is not None:
+            return finding
+    return _overridden_row(case)
+
+
+def _overridden(setup: Setup) -> Finding | None:
+    asked, steps = setup.asked_number(DRAFT_TOKENS), setup.number(NUM_STEPS)
+    if asked is None or setup.engine == "vllm":
+        return None
+    logged = setup.logged(DRAFT_TOKENS)
+    topk = setup.number(TOPK)
+    if logged is not None and logged.value is not None:
+        effective = setup.number(DRAFT_TOKENS)
+        if effective is None or effective == asked or topk not in (None, 1):
+            return None
+        confidence: Confidence = "certain"
+        how = "the engine's own argument list says so"
+    else:
+        known = release_knowledge(setup)
+        if topk != 1 or steps is None or asked == steps + 1 or known.surely_before("0.4.6"):
+            return None
+        if setup.algorithm not in CHAIN_ALGORITHMS:
+            return None
+        effective = steps + 1
+        confidence = "certain" if known.surely_from("0.4.6") else "likely"
+        how = "predicted from the command"
+        if setup.boot is not None:
+            reading = window_reading(setup.boot, known)
+            if reading is not None and effective in reading.windows:
+                confidence, how = "certain", "confirmed by accept len and accept rate"
+    warnings = [
+        n.evidence()
+        for n in (setup.boot.notices if setup.boot else ())
+        if n.kind == "argument-warning" and ADJUSTED in n.text
+    ]
+    return Finding(
+        "draft-tokens-overridden",
+        "high",
+        confidence,
+        f"{asked} draft tokens were asked for and {effective} are in force ({how}): with topk 1 "
+        f"the engine sets them to num_steps + 1 = {effective - 1} + 1.",
+        (*_flag(setup, DRAFT_TOKENS, NUM_STEPS, TOPK), *warnings, *_logged(setup, DRAFT_TOKENS)),
+        f"For {asked} draft tokens pass --speculative-num-steps {asked - 1}; to keep "
+        f"{effective - 1} steps pass --speculative-num-draft-tokens {effective}.",
+        ""
+        if confidence == "certain"
+        else "the server_args line of the log, /server_info, or the engine's release",
+    )
+
+
+def _overridden_row(case: Case) -> Finding | None:
+    """The same for a row of a table that states steps, topk 1 and the draft tokens asked."""
+    for row in case.measured:
+        asked, steps = row.draft_tokens_asked, row.num_steps
+        if asked is None or steps is None or row.topk != 1 or asked == steps + 1:
+            continue
+        return Finding(
+            "draft-tokens-overridden",
+            "high",
+            "likely",
+            f"{row.label}: {asked} draft tokens were asked for, but with topk 1 the engine uses "
+            f"num_steps + 1 = {steps + 1}.",
+            (row.evidence(),),
+            f"For {asked} draft tokens use num_steps {asked - 1}, or ask for {steps + 1}.",
+            "the server_args line of that run's log",
+        )
+    return None
+
+
+def effective_window_inferred(case: Case) -> Finding | None:
+    """The window that accept len and accept rate betray is not the one asked for."""
+    for setup in setups(case):
+        if setup.boot is None:
+            continue
+        adaptive = setup.in_force("speculative_adaptive")
+        known = release_knowledge(setup)
+        reading = window_reading(setup.boot, known)
+        if reading is None or (adaptive is not None and adaptive.value):
+            continue
+        asked = setup.asked_number(DRAFT_TOKENS)
+        steps, topk = setup.asked_number(NUM_STEPS), setup.asked_number(TOPK)
+        if asked is None and setup.logged(DRAFT_TOKENS) is None and steps is not None:
+            asked = steps + 1 if topk in (None, 1) else None
+        allowed = {asked} if asked is not None else set()
+        if topk not in (None, 1) and steps is not None:
+            allowed.add(steps + 1)  # 0.5.4 and 0.5.5 divide by num_steps + 1
+        both = " or ".join(map(str, reading.windows))
+        how = "; ".join(f"{w} if the rate is {f}" for f, w in _per_formula(reading.by_formula))
+        settle = "" if len(reading.windows) == 1 else "the engine's release"
+        if allowed and not allowed & set(reading.windows):
+            explained = setup.logged(DRAFT_TOKENS) is not None
+            return Finding(
+                "effective-window-inferred",
+                "info" if explained else "high",
+                "certain" if len(reading.windows) == 1 else "likely",
+                f"{asked} tokens per verification were asked for, but accept len and accept rate "
+                f"of {reading.lines} decode lines give {both} ({how}).",
+                (*_flag(setup, DRAFT_TOKENS), *reading.evidence),
+                "Compare the server_args line with the command; with topk 1 the window is "
+                "num_steps + 1.",
+                settle or "the server_args line of the log",
+            )
+        unasked = not allowed and setup.logged(DRAFT_TOKENS) is None
+        if unasked and (len(reading.windows) > 1 or reading.windows[0] == 2):
+            return Finding(
+                "effective-window-inferred",
+                "info",
+                "certain" if len(reading.windows) == 1 else "possible",
+                f"Accept len and accept rate of {reading.lines} decode lines give a window of "
+                f"{both} tokens per verification ({how}); what was asked for is not known.",
+                reading.evidence,
+                "",
+                settle or "the launch command",
+            )
+    return None
+
+
+def _per_formula(found: dict[str, tuple[int, ...]]) -> list[tuple[str, str]]:
+    return [(formula, " or ".join(map(str, windows))) for formula, windows in found.items()]
+
+
+# Values the engine rewrites by design without changing what is measured.
+_HARMLESS = {
+    DRAFT_TOKENS,
+    "model_path",
+    "tokenizer_path",
+    "served_model_name",
+    "host",
+    "port",
+    "random_seed",
+    "log_level",
+    "device",
+    "speculative_draft_model_path",
+    "model",
+    "nccl_port",
+    "dist_init_addr",
+    "config",
+}
+
+
+def _same(asked: Any, effective: Any) -> bool:
+    if asked == effective:
+        return True
+    try:
+        return float(asked) == float(effective)
+    except (TypeError, ValueError):
+        pass
+    for one, other in ((asked, effective), (effective, asked)):
+        if isinstance(one, str) and not isinstance(other, str):
+            try:
+                if json.loads(one) == other:
+                    return True
+            except ValueError:
+                pass
+            if isinstance(other, list | tuple) and [str(v) for v in other] == one.split():
+                return True
+    text = str(asked).strip().lower(), str(effective).strip().lower()
+    return text[0] == text[1] or text == ("nextn", "eagle")
+
+
+def argument_overridden(case: Case) -> Finding | None:
+    """Any other asked value that differs from the effective one."""
+    differing: list[str] = []
+    evidence: list[Evidence] = []
+    confidence: Confidence = "certain"
+    for setup in setups(case):
+        if setup.launch is None or setup.engine == "vllm":
+            continue
+        guess = prediction(setup)
+        for key, fact in setup.launch.requested.items():
+            if key in _HARMLESS or fact.value is None:
+                continue
+            logged = setup.logged(key)
+            if logged is not None:
+                if logged.value is not None and not _same(fact.value, logged.value):
+                    differing.append(f"{key} {fact.value} became {logged.value}")
+                    evidence += [fact.evidence(), logged.evidence()]
+                continue
+            value = guess.changed.get(key) if guess is not None else None
+            if value is not None and guess is not None and key not in guess.depends_on_release:
+                if _same(fact.value, value.value):
+                    continue
+                differing.append(f"{key} {fact.value} will become {value.value} ({value.why})")
+                evidence.append(fact.evidence())
+                confidence = "likely"
+    if not differing:
+        return None
+    return Finding(
+        "argument-overridden",
+        "medium",
+        confidence,
+        "Asked and effective arguments differ: " + "; ".join(dict.fromkeys(differing)) + ".",
+        tuple(dict.fromkeys(evidence)),
+        "Ask for the value that is wanted and allowed, or report the effective value with every "
+        "figure.",
+        "" if confidence == "certain" else "the server_args line of the log",
+    )
+
+
+def defaults_chosen(case: Case) -> Finding | None:
+    """num_steps, topk and draft tokens all left to the engine."""
+    for setup in setups(case):
+        if setup.launch is None or setup.algorithm not in CHAIN_ALGORITHMS:
+            continue
+        if setup.engine == "vllm" or any(setup.asked(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)):
+            continue
+        numbers = [setup.number(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)]
+        if all(n is not None for n in numbers):
+            steps, topk, tokens = numbers
+            said = f"this one chooses num_steps {steps}, topk {topk}, draft tokens {tokens}"
+            settle = ""
+        else:
+            said = "which ones depends on the release (5/4/8 or 3/1/4)"
+            settle = "the server_args line of the log, or the engine's release"
+        return Finding(
+            "defaults-chosen",
+            "info",
+            "certain" if not settle else "likely",
+            f"The speculative arguments were left to the engine: {said}.",
+            (
+                *_flag(setup, "speculative_algorithm"),
+                *_logged(setup, NUM_STEPS, TOPK, DRAFT_TOKENS),
+            ),
+            "Write num_steps, topk and draft tokens on the command line before comparing runs.",
+            settle,
+        )
+    return None
+
+
+def arguments_rejected(case: Case) -> Finding | None:
+    """The release refuses or crashes on the combination of arguments."""
+    for setup in setups(case):
+        guess = prediction(setup)
+        if guess is None or (setup.boot is not None and (setup.boot.ready or setup.boot.stretches)):
+            continue
+        refused = list(guess.rejections)
+        where = str(release_knowledge(setup))
+        confidence: Confidence = "certain" if guess.release_known else "likely"
+        if guess.readings:
+            refusing = [r for r in guess.readings if r.rejections]
+            if not refusing:
+                continue
+            refused = list(refusing[-1].rejections)
+            if len(refusing) < len(guess.readings):
+                confidence = "possible"
+                where = " and ".join(f"releases {r.since} to {r.until}" for r in refusing[-3:])
+            else:
+                where = "every release read"
+        if not refused:
+            continue
+        first = refused[0]
+        keys = (NUM_STEPS, TOPK, DRAFT_TOKENS, "page_size", "attention_backend", "pp_size")
+        return Finding(
+            "arguments-rejected",
+            "info" if confidence == "possible" else "critical",
+            confidence,
+            f"{where[0].upper()}{where[1:]} refuses these arguments with {first.error}: "
+            f"{first.why}",
+            tuple(_flag(setup, *keys)),
+            first.fix,
+            "" if confidence == "certain" else "the engine's release",
+        )
+    return None
+
+
+def wrong_algorithm_for_draft(case: Case) -> Finding | None:
+    """An EAGLE-3 draft started as EAGLE (its fc is skipped), or the other way round."""
+    draft = draft_config(case)
+    for setup in setups(case):
+        algorithm = setup.algorithm
+        fact = setup.logged("speculative_algorithm") or setup.asked("speculative_algorithm")
+        if algorithm is None or fact is None:
+            continue
+        loads = [
+            n
+            for n in (setup.boot.notices if setup.boot else ())
+            if n.kind == "model-load" and "eagle" in n.fields.get("type", "").lower()
+        ]
+        evidence = [fact.evidence()]
+        third = any("eagle3" in n.fields["type"].lower() for n in loads)
+        evidence += [n.evidence() for n in loads[:1]]
+        if draft is not None and case.draft is not None:
+            third = third or draft.is_eagle3
+            listed = ", ".join(draft.architectures) or "no architecture"
+            evidence.append(Evidence(case.draft.source, None, f"architectures: {listed}"))
+        if third and algorithm in ("EAGLE", "NEXTN"):
+            return Finding(
+                "wrong-algorithm-for-draft",
+                "critical",
+                "certain",
+                f"The draft is an EAGLE-3 draft and the algorithm is {algorithm}: its features are "
+                "never captured, fc is skipped, and nothing can be accepted.",
+                tuple(evidence),
+                "Start with --speculative-algorithm EAGLE3.",
+            )
+        older = [
+            a for a in (draft.architectures if draft else ()) if a.endswith("ForCausalLMEagle")
+        ]
+        if older and algorithm == "EAGLE3":
+            return Finding(
+                "wrong-algorithm-for-draft",
+                "critical",
+                "likely",
+                f"The algorithm is EAGLE3 and the draft's architecture is {older[0]}, an EAGLE "
+                "draft without auxiliary features.",
+                tuple(evidence),
+                "Start with --speculative-algorithm EAGLE, or give an EAGLE-3 draft.",
+                "the tensor names of the draft: an EAGLE-3 draft has fc over three hidden states",
+            )
+    return None

@@ -1,0 +1,264 @@
+"""Checks of the draft's files against the target: widths, vocabulary, weights, norms, context."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+from specdebug.diagnosis.arguments import (
+    as_int,
+    draft_config,
+    release_knowledge,
+    setups,
+    target_config,
+)
+from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.findings import Confidence, Evidence, Finding
+from specdebug.eagle import checkpoint
+from specdebug.eagle.checkpoint import CheckpointReport
+from specdebug.sglang.releases import Release
+
+
+@lru_cache(maxsize=16)
+def report_of(case: Case) -> CheckpointReport | None:
+    """The checkpoint held against its configs; None without a header or a draft config."""
+    draft = draft_config(case)
+    if case.header is None or draft is None:
+        return None
+    header = checkpoint.header_from_dict(case.header.raw)
+    return checkpoint.check(header, draft, target_config(case))
+
+
+def _header(case: Case, text: str) -> Evidence:
+    return Evidence(case.header.source if case.header else "header", None, text)
+
+
+def _draft(case: Case, text: str) -> Evidence:
+    return Evidence(case.draft.source if case.draft else "draft config", None, text)
+
+
+def fc_width_mismatch(case: Case) -> Finding | None:
+    """fc's input is not the number of captured layers times the target's hidden size."""
+    report, draft = report_of(case), draft_config(case)
+    if report is None or draft is None or report.fc_in is None or report.expected_fc_in is None:
+        return None
+    if report.fc_in == report.expected_fc_in:
+        return None
+    target = target_config(case)
+    hidden = draft.target_hidden_size or (target.hidden_size if target else None)
+    return Finding(
+        "fc-width-mismatch",
+        "critical",
+        "certain",
+        f"fc takes {report.fc_in} inputs, but {draft.aux_count} captured layers of hidden size "
+        f"{hidden} give {report.expected_fc_in}.",
+        (
+            _header(case, f"fc.weight shape [{report.fc_out}, {report.fc_in}]"),
+            _draft(case, f"aux layers: {draft.aux_count}, hidden size {hidden}"),
+        ),
+        "Use the draft that was trained for this target, or correct the number of layer ids.",
+    )
+
+
+def draft_vocab_map(case: Case) -> Finding | None:
+    """A smaller draft vocabulary without a usable d2t."""
+    report, draft = report_of(case), draft_config(case)
+    if report is None or draft is None:
+        return None
+    target = target_config(case)
+    vocab = (target.vocab_size if target else None) or draft.vocab_size
+    problems = list(report.map_problems)
+    if "d2t" in case.tensors:
+        problems += checkpoint.check_d2t(case.tensors["d2t"], draft.draft_vocab_size, vocab)
+    if not problems:
+        return None
+    return Finding(
+        "draft-vocab-map",
+        "critical",
+        "certain",
+        f"The draft speaks {draft.draft_vocab_size} of {vocab} tokens and its map is unusable: "
+        + "; ".join(p.message for p in problems)
+        + ("." if not problems[-1].message.endswith(".") else ""),
+        (
+            _draft(
+                case,
+                f"draft_vocab_size: {draft.draft_vocab_size}, vocab_size: {draft.vocab_size}",
+            ),
+            _header(
+                case,
+                f"d2t {'present' if report.has_d2t else 'absent'}, t2d "
+                f"{'present' if report.has_t2d else 'absent'}",
+            ),
+        ),
+        "Export the draft with d2t (target id minus draft id for each draft id) and t2d.",
+    )
+
+
+def draft_weights_missing(case: Case) -> Finding | None:
+    """Tensors the loader needs are not there, or have names it skips."""
+    report = report_of(case)
+    if report is None or not (report.missing or report.shape_problems):
+        return None
+    parts = []
+    if report.missing:
+        parts.append("the checkpoint lacks " + ", ".join(report.missing))
+    if report.shape_problems:
+        parts.append("; ".join(message for _, message in report.shape_problems))
+    if report.unread:
+        parts.append("the loader skips " + ", ".join(report.unread[:6]))
+    evidence = [_header(case, f"{name}: absent") for name in report.missing[:6]]
+    evidence += [_header(case, f"{name}: {text}") for name, text in report.shape_problems[:4]]
+    draft = draft_config(case)
+    if any("lm_head" in name for name in report.missing) and draft is not None:
+        evidence.append(_draft(case, f"tie_word_embeddings: {draft.tie_word_embeddings}"))
+    return Finding(
+        "draft-weights-missing",
+        "critical",
+        "certain",
+        parts[0][0].upper() + "; ".join(parts)[1:] + ": the engine leaves random numbers in their "
+        "place without a word.",
+        tuple(evidence),
+        "Export the draft again with all tensors under the names the loader reads.",
+    )
+
+
+# (config key, first release that reads it for a Llama draft or None); sglang.md section 2.
+_NORMS: tuple[tuple[str, str | None], ...] = (
+    ("norm_before_fc", "0.5.18"),
+    ("fc_norm", "0.5.12"),
+    ("use_aux_norm", "0.5.12"),
+    ("norm_output", "0.5.12"),
+    ("norm_before_residual", None),
+)
+
+
+def draft_norm_unread(case: Case) -> Finding | None:
+    """A norm switch of the draft config that this release does not read."""
+    draft = draft_config(case)
+    if draft is None or not draft.is_eagle3:
+        return None
+    found = setups(case)
+    if any(s.engine == "vllm" for s in found):
+        return None
+    version = case.engine_version
+    exact = Release.find(str(version.value)) if version else None
+    knowledge = release_knowledge(found[0]) if found else None
+    low = knowledge.low if knowledge else exact
+    high = knowledge.high if knowledge else exact
+    unread: list[str] = []
+    confidence: Confidence = "certain"
+    for key, since in _NORMS:
+        if not draft.norm_flags.get(key):
+            continue
+        if since is None:
+            unread.append(f"{key} (no release read so far reads it)")
+            continue
+        first = Release.parse(since)
+        if low is not None and low >= first:
+            continue
+        if high is None or high >= first:
+            confidence = "possible"
+        unread.append(f"{key} (read from {since} on)")
+    if not unread:
+        return None
+    return Finding(
+        "draft-norm-unread",
+        "info" if confidence == "possible" else "high",
+        confidence,
+        f"The draft config sets {', '.join(unread)}, and "
+        + (
+            f"{knowledge or exact or 'the release'} runs the draft without it."
+            if confidence == "certain"
+            else "the release, which is not known, may run the draft without it."
+        ),
+        tuple(_draft(case, f"{k}: {v}") for k, v in draft.norm_flags.items() if v),
+        "Serve with a release that reads the key, or train the draft without it.",
+        "" if confidence == "certain" else "the engine's release",
+    )
+
+
+def served_context(case: Case) -> tuple[int, Evidence] | None:
+    """The longest context that is served, and where that is known from."""
+    for setup in setups(case):
+        fact = setup.in_force("context_length")
+        value = as_int(fact.value) if fact else None
+        if fact is not None and value:
+            return value, fact.evidence()
+    for boot in case.boots:
+        for notice in boot.notices:
+            length = as_int(notice.fields.get("context_len"))
+            if length:
+                return length, notice.evidence()
+    target = target_config(case)
+    if target is not None and case.target is not None and target.max_position_embeddings:
+        length = target.max_position_embeddings
+        return length, Evidence(case.target.source, None, f"max_position_embeddings: {length}")
+    return None
+
+
+def _scaling(value: Any) -> dict[str, Any]:
+    """The parts of a rope scaling that change positions, under one spelling."""
+    if not isinstance(value, dict):
+        return {}
+    kind = value.get("rope_type", value.get("type"))
+    if kind in (None, "default"):
+        return {}
+    kept = {k: v for k, v in value.items() if k not in ("type", "rope_type") and v is not None}
+    return {"type": kind, **{k: float(v) if isinstance(v, int) else v for k, v in kept.items()}}
+
+
+def draft_context_short(case: Case) -> Finding | None:
+    """The draft's positions end before the served context, or rope differs from the target."""
+    draft, target = draft_config(case), target_config(case)
+    if draft is None or case.draft is None:
+        return None
+    served, limit = served_context(case), draft.max_position_embeddings
+    if limit and served and served[0] > limit:
+        longest = max(
+            (
+                max(
+                    (t / r for t, r in zip(s.tokens, s.running, strict=True) if r and t == t),
+                    default=0.0,
+                )
+                for b in case.boots
+                for s in b.stretches
+            ),
+            default=0.0,
+        )
+        seen = f", and requests of {longest:.0f} tokens were served" if longest > limit else ""
+        return Finding(
+            "draft-context-short",
+            "high" if seen else "medium",
+            "certain",
+            f"The draft knows {limit} positions while {served[0]} are served{seen}.",
+            (_draft(case, f"max_position_embeddings: {limit}"), served[1]),
+            "Train or export the draft for the served context, or limit --context-length to "
+            f"{limit}.",
+            "" if seen else "accept length by context length, from a log of long requests",
+        )
+    if target is None or case.target is None:
+        return None
+    differing = []
+    if draft.rope_theta and target.rope_theta and draft.rope_theta != target.rope_theta:
+        differing.append(f"rope_theta {draft.rope_theta:g} against {target.rope_theta:g}")
+    ours, theirs = _scaling(draft.rope_scaling), _scaling(target.rope_scaling)
+    if ours != theirs and (theirs or ours):
+        differing.append(f"rope scaling {ours or 'none'} against {theirs or 'none'}")
+    if not differing:
+        return None
+    return Finding(
+        "draft-context-short",
+        "info",
+        "possible",
+        "The draft's positions are not the target's: " + "; ".join(differing) + ".",
+        (
+            _draft(case, f"rope_theta: {draft.rope_theta}, rope_scaling: {draft.rope_scaling}"),
+            Evidence(
+                case.target.source,
+                None,
+                f"rope_theta: {target.rope_theta}, rope_scaling: {target.rope_scaling}",
+            ),
+        ),
+        "Use the values the draft was trained with; they need not be the target's.",
+        "the training config of the draft, or accept length by context length",
+    )
