@@ -86,9 +86,9 @@ class Draft(nn.Module):
         """
         start = cache.used + position_offset
         end = start + ids.shape[0]
-        token = self.input_norm.forward(F.embedding(ids, self.embed.weight))
+        token = self.input_norm.rows(F.embedding(ids, self.embed.weight))
         mixed = self.attention.cached(
-            torch.cat([token, self.hidden_norm.forward(hidden)], -1),
+            torch.cat([token, self.hidden_norm.rows(hidden)], -1),
             self.cos[start:end],
             self.sin[start:end],
             cache,
@@ -96,8 +96,8 @@ class Draft(nn.Module):
         )
         cache.used += ids.shape[0]
         x = hidden[-1:] + mixed[-1:]
-        x = x + self.mlp.forward(self.post_norm.forward(x))
-        return F.linear(self.norm.forward(x), self.head.weight)[0], x
+        x = x + self.mlp.forward(self.post_norm.rows(x))
+        return F.linear(self.norm.rows(x), self.head.weight)[0], x
 
     def fuse(self, captured: Tensor) -> Tensor:
         """Captured states side by side [..., num_aux * hidden] -> [..., hidden]."""

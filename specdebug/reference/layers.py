@@ -11,6 +11,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+# Rows beyond max_position_embeddings: a chain may run past the end before it is cut.
+SLACK = 128
+
 
 @dataclass(frozen=True)
 class Shape:
@@ -32,14 +35,14 @@ class Shape:
 
 
 def rope_table(shape: Shape) -> tuple[Tensor, Tensor]:
-    """Cosine and signed sine of the rotary angles, each [max_position, D].
+    """Cosine and signed sine of the rotary angles, each [max_position + SLACK, D].
 
     The sine's first half is negated, so that `x * cos + roll(x, D/2) * sin` rotates (the usual
     "rotate half" form with one operation fewer).
     """
     size = shape.head_dim
     inverse = 1.0 / (shape.rope_theta ** (torch.arange(0, size, 2).float() / size))
-    angles = torch.arange(shape.max_position_embeddings).float()[:, None] * inverse
+    angles = torch.arange(shape.max_position_embeddings + SLACK).float()[:, None] * inverse
     sine = angles.sin()
     return torch.cat([angles.cos(), angles.cos()], -1), torch.cat([-sine, sine], -1)
 
@@ -56,10 +59,16 @@ class RMSNorm(nn.Module):
         super().__init__()
         self.weight = nn.Parameter(torch.ones(size))
         self.eps = eps
+        self.mean = torch.full((size, 1), 1 / size)
+        self.floor = torch.full((1,), eps)
 
     def forward(self, x: Tensor) -> Tensor:
         """Normalise the last axis; any leading shape."""
         return F.rms_norm(x, (x.shape[-1],), self.weight, self.eps)
+
+    def rows(self, x: Tensor) -> Tensor:
+        """The same over [T, hidden] in half the time: rms_norm has no fused CPU kernel."""
+        return (x * torch.addmm(self.floor, x * x, self.mean).rsqrt_()).mul_(self.weight)
 
 
 class MLP(nn.Module):
@@ -123,7 +132,7 @@ class KVCache:
     """
 
     def __init__(self, shape: Shape, layers: int) -> None:
-        rows = shape.max_position_embeddings
+        rows = shape.max_position_embeddings + SLACK
         size = (layers, shape.num_attention_heads, rows, shape.head_dim)
         self.keys = torch.zeros(size)
         self.values = torch.zeros(size)

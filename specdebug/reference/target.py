@@ -40,8 +40,8 @@ class Layer(nn.Module):
 
     def cached(self, x: Tensor, cos: Tensor, sin: Tensor, cache: KVCache, layer: int) -> Tensor:
         """Serving pass over [T, hidden]."""
-        x = x + self.attention.cached(self.input_norm.forward(x), cos, sin, cache, layer)
-        return x + self.mlp.forward(self.post_norm.forward(x))
+        x = x + self.attention.cached(self.input_norm.rows(x), cos, sin, cache, layer)
+        return x + self.mlp.forward(self.post_norm.rows(x))
 
 
 class Target(nn.Module):
@@ -106,5 +106,5 @@ class Target(nn.Module):
             if number + 1 in capture:
                 kept.append(x)
         cache.used = end
-        logits = F.linear(self.norm.forward(x), self.head.weight)
+        logits = F.linear(self.norm.rows(x), self.head.weight)
         return logits, torch.cat(kept, -1) if kept else x[:, :0]
