@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -22,16 +23,21 @@ DASH = "–"
 LONGEST_VALUE = 160
 
 
+def _unknown(value: object) -> bool:
+    """None, or the empty text that a template makes of an attribute of None."""
+    return value is None or value == ""
+
+
 @register.filter
 def number(value: float | None, digits: int = 1) -> str:
     """A figure with a fixed number of digits, a dash where it is not known."""
-    return DASH if value is None else f"{value:.{digits}f}"
+    return DASH if _unknown(value) else f"{value:.{digits}f}"
 
 
 @register.filter
 def figure(value: float | None, metric: str) -> SafeString:
     """A figure of a metric with its unit."""
-    if value is None:
+    if _unknown(value):
         return format_html('<span class="quiet" title="not known">{}</span>', DASH)
     known = term(metric)
     digits = f"{value:.{known.digits}f}"
@@ -45,19 +51,19 @@ def figure(value: float | None, metric: str) -> SafeString:
 @register.filter
 def signed(value: float | None, digits: int = 1) -> str:
     """A figure with its sign; a true minus, so that columns align."""
-    return DASH if value is None else f"{value:+.{digits}f}".replace("-", "−")
+    return DASH if _unknown(value) else f"{value:+.{digits}f}".replace("-", "−")
 
 
 @register.filter
 def percent(value: float | None) -> str:
     """A fraction as per cent: 0.5 is "50 %"."""
-    return DASH if value is None else f"{100 * value:.0f} %"
+    return DASH if _unknown(value) else f"{100 * value:.0f} %"
 
 
 @register.filter
 def change(ratio: float | None) -> str:
     """A ratio as a change in per cent: 0.631 is "−36.9 %"."""
-    return DASH if ratio is None else f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
+    return DASH if _unknown(ratio) else f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
 
 
 @register.simple_tag
@@ -123,3 +129,33 @@ def between(start: datetime | None, end: datetime | None) -> str:
 def note(text: str) -> SafeString:
     """Markdown as safe HTML."""
     return mark_safe(markdown.to_html(text))  # noqa: S308 (cleaned by nh3 in markdown.py)
+
+
+@register.filter
+def plain(value: float) -> str:
+    """A figure as SVG and HTML attributes want it."""
+    return f"{value:.6g}"
+
+
+@register.filter
+def larger(value: float, other: float) -> float:
+    """The larger of two figures: how far an axis must reach."""
+    return max(value, other)
+
+
+@register.filter
+def axis(value: float) -> str:
+    """The end of an axis that shows `value` with some room."""
+    return plain(value * 1.02)
+
+
+@register.filter
+def words(text: str) -> list[str]:
+    """A list written out in a template."""
+    return text.split()
+
+
+@register.filter
+def of(mapping: Mapping[str, Any], key: str) -> Any:
+    """One entry of a mapping, None where there is none."""
+    return mapping.get(key)

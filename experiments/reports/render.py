@@ -1,0 +1,1 @@
+"""A post-mortem as HTML and as PDF, both from templates/reports/post_mortem.html."""

@@ -1,0 +1,184 @@
+"""An investigation's rows as the steps of its timeline page: what was thought, done and learnt.
+
+Order and words only; what a run showed comes from the library's timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from django.urls import reverse
+
+from experiments.models import Event, Finding, FindingEvent, Verdict
+from experiments.queries import Dossier, FindingFacts, HypothesisFacts, RunFacts
+
+Lane = Literal["thought", "deed", "result"]
+LANES: dict[str, Lane] = {
+    Event.Kind.OBSERVATION: "result",
+    Event.Kind.SOURCE: "result",
+    Event.Kind.FIX: "deed",
+    Event.Kind.BELIEF: "thought",
+    Event.Kind.NOTE: "thought",
+}
+FAULTS = (Finding.Severity.CRITICAL, Finding.Severity.HIGH, Finding.Severity.MEDIUM)
+
+
+@dataclass(frozen=True, slots=True)
+class Badge:
+    """A word with its tone, which is also the name of its drawing and of its colour."""
+
+    tone: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step on the lane. value: tok/s of a run; tone: "good", "warn", "bad" or ""."""
+
+    anchor: str
+    lane: Lane
+    kind: str
+    icon: str
+    word: str
+    title: str
+    url: str = ""
+    at: datetime | None = None
+    text: str = ""
+    believed: str = ""
+    turned_out: str = ""
+    showed: str = ""
+    ruled_out: str = ""
+    tone: str = ""
+    badges: tuple[Badge, ...] = ()
+    run: RunFacts | None = None
+    value: float | None = None
+    change: str = ""
+
+
+def steps(dossier: Dossier) -> list[Step]:
+    """All steps in the order of the timeline; a run's verdict and findings follow it."""
+    placed: list[tuple[float, list[Step]]] = [
+        *((h.hypothesis.position, [_hypothesis(dossier, h)]) for h in dossier.hypotheses),
+        *((event.position, [_event(event)]) for event in dossier.events),
+        *((r.run.position, [*_run(dossier, r)]) for r in dossier.runs),
+    ]
+    placed.sort(key=lambda pair: pair[0])
+    return [step for _, some in placed for step in some]
+
+
+def _hypothesis(dossier: Dossier, facts: HypothesisFacts) -> Step:
+    row, verdict = facts.hypothesis, facts.verdict
+    badges = []
+    if verdict is not None:
+        badges = [
+            Badge(verdict.applied, verdict.get_applied_display()),
+            Badge(verdict.outcome, f"prediction {verdict.get_outcome_display()}"),
+        ]
+    elif facts.predictions:
+        badges = [Badge("undecided", "no run has tested it")]
+    return Step(
+        anchor=f"h{row.number}",
+        lane="thought",
+        kind="hypothesis",
+        icon="hypothesis",
+        word=f"Hypothesis {row.label}",
+        title=row.claim,
+        url=reverse("hypothesis", args=[dossier.investigation.slug, row.number]),
+        at=row.at,
+        text=row.mechanism,
+        believed=str(facts.prediction) if facts.prediction else "",
+        turned_out=verdict.outcome_reason if verdict else "",
+        badges=tuple(badges),
+    )
+
+
+def _event(event: Event) -> Step:
+    return Step(
+        anchor=f"e{event.pk}",
+        lane=LANES.get(event.kind, "thought"),
+        kind=event.kind,
+        icon=event.kind,
+        word=event.get_kind_display().capitalize(),
+        title=event.title,
+        at=event.at,
+        text=event.text,
+    )
+
+
+def _run(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
+    row, slug = facts.run, dossier.investigation.slug
+    badges = [Badge("info", "baseline")] if facts.is_baseline else []
+    if row.state != "done":
+        badges.append(Badge(row.state, row.get_state_display()))
+    value = facts.figures.tok_s.mean if facts.figures.tok_s else None
+    change = ""
+    if facts.ratio is not None and not facts.is_baseline:
+        change = f"{100 * (facts.ratio - 1):+.1f} % against the baseline".replace("-", "−")
+    changed = "; ".join(f"{c.key} {c.before} → {c.after}" for c in facts.changes)
+    tone = ""
+    if facts.ratio is not None and not facts.is_baseline:
+        tone = "good" if facts.ratio >= 1 else "bad"
+    yield Step(
+        anchor=f"r{row.number}",
+        lane="deed",
+        kind="run",
+        icon="run",
+        word=f"Run {row.label}" + (f" · changed {changed}" if changed else ""),
+        title=row.title,
+        url=reverse("run", args=[slug, row.number]),
+        at=row.ended_at or row.at,
+        text=row.note,
+        showed=row.reason if row.state in ("failed", "lost") else "",
+        badges=tuple(badges),
+        run=facts,
+        value=value,
+        change=change,
+        tone=tone,
+    )
+    if facts.verdict is not None:
+        yield _verdict(dossier, facts.verdict)
+    for found in dossier.findings:
+        for turn in found.events:
+            if turn.run_id == row.pk and turn.kind != FindingEvent.Kind.SEEN:
+                yield _finding(dossier, found, turn)
+
+
+def _verdict(dossier: Dossier, verdict: Verdict) -> Step:
+    tones = {"supported": "good", "refuted": "bad", "undecided": ""}
+    hypothesis = next(
+        h.hypothesis for h in dossier.hypotheses if h.hypothesis.pk == verdict.hypothesis_id
+    )
+    return Step(
+        anchor=f"v{verdict.pk}",
+        lane="result",
+        kind="verdict",
+        icon="verdict",
+        word=f"Verdict on {hypothesis.label}",
+        title=f"Change {verdict.get_applied_display()}, prediction {verdict.get_outcome_display()}",
+        url=reverse("hypothesis", args=[dossier.investigation.slug, hypothesis.number]),
+        showed=verdict.outcome_reason,
+        badges=(Badge(verdict.applied, verdict.applied_reason),) if verdict.applied_reason else (),
+        tone=tones.get(verdict.outcome, ""),
+    )
+
+
+def _finding(dossier: Dossier, found: FindingFacts, turn: FindingEvent) -> Step:
+    row = found.finding
+    tone = "good" if turn.kind == FindingEvent.Kind.FIXED else ""
+    if turn.kind in (FindingEvent.Kind.OPENED, FindingEvent.Kind.REOPENED):
+        tone = {"critical": "bad", "high": "warn"}.get(row.severity, "")
+    return Step(
+        anchor=f"f{row.pk}-{turn.pk}",
+        lane="result",
+        kind="finding",
+        icon="finding",
+        word=f"Finding {turn.get_kind_display()}",
+        title=row.code,
+        url=reverse("finding", args=[dossier.investigation.slug, row.pk]),
+        showed=turn.statement or row.statement,
+        badges=(Badge(row.severity, row.severity),),
+        tone=tone,
+    )

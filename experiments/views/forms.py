@@ -1,0 +1,189 @@
+"""The pages' forms: what a person may enter. The record's rules are kept by `lifecycle`."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from django import forms
+
+from experiments.lifecycle.hypotheses import METRICS
+from experiments.lifecycle.runs import ENGINES
+from experiments.models import AppliedCheck, Event, Hypothesis, Investigation, Prediction, Run
+from experiments.reports.terms import term
+
+METRIC_CHOICES = [(key, f"{term(key).name}, {term(key).unit}") for key in METRICS]
+
+
+class Form(forms.Form):
+    """A form whose fields are shown by templates/_field.html, without colons and without ids."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, label_suffix="", **kwargs)
+
+
+class ReasonForm(Form):
+    reason = forms.CharField(widget=forms.Textarea(attrs={"rows": 2}), max_length=2000)
+
+
+class InvestigationForm(Form):
+    title = forms.CharField(max_length=200)
+    question = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="What is to be found out, in one or two sentences.",
+    )
+    context = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 5}),
+        help_text="Markdown: target, draft, hardware, who and where.",
+    )
+    goal_metric = forms.ChoiceField(label="Goal: figure", choices=METRIC_CHOICES)
+    goal_kind = forms.ChoiceField(label="Goal: must be", choices=Investigation.Goal.choices)
+    goal_value = forms.FloatField(
+        label="Goal: factor or figure",
+        initial=1.0,
+        min_value=0.0,
+        help_text="1.0 means: at least as fast as the baseline.",
+    )
+
+
+class OfInvestigation(Form):
+    """A form with choices among the runs or hypotheses of one investigation."""
+
+    def __init__(
+        self,
+        *args: Any,
+        runs: list[Run] | None = None,
+        hypotheses: list[Hypothesis] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(*args, **kwargs)
+        self.rows: dict[str, dict[str, Any]] = {
+            "run": {str(row.pk): row for row in runs or []},
+            "hypothesis": {str(row.pk): row for row in hypotheses or []},
+        }
+        for name, kind in (("baseline", "run"), ("run", "run"), ("hypothesis", "hypothesis")):
+            if name in self.fields:
+                field = self.fields[name]
+                assert isinstance(field, forms.ChoiceField)
+                rows = [(pk, str(row)) for pk, row in self.rows[kind].items()]
+                field.choices = rows if field.required else [("", "none"), *rows]
+
+    def row(self, name: str) -> Any:
+        """The chosen row, None where none was chosen."""
+        kind = "hypothesis" if name == "hypothesis" else "run"
+        return self.rows[kind].get(self.cleaned_data.get(name) or "")
+
+
+class EditForm(InvestigationForm, OfInvestigation):
+    baseline = forms.ChoiceField(
+        required=False, help_text="The run without speculation that the goal compares with."
+    )
+
+
+class CloseForm(Form):
+    """Resolve by the rules, resolve with a signed exception, or abandon."""
+
+    outcome = forms.ChoiceField(
+        choices=[("resolved", "resolved"), ("abandoned", "abandoned")], initial="resolved"
+    )
+    reason = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 2}),
+        help_text="Needed to abandon, or to resolve against the list; every report shows it.",
+    )
+
+
+class EventForm(OfInvestigation):
+    kind = forms.ChoiceField(choices=Event.Kind.choices)
+    title = forms.CharField(max_length=200, label="What happened")
+    text = forms.CharField(
+        required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text="Markdown."
+    )
+    after = forms.ChoiceField(
+        required=False, label="Place", help_text="Where on the timeline it belongs."
+    )
+    run = forms.ChoiceField(required=False)
+    hypothesis = forms.ChoiceField(required=False)
+
+    def __init__(self, *args: Any, places: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = self.fields["after"]
+        assert isinstance(field, forms.ChoiceField)
+        field.choices = [("", "at the end"), *places]
+
+
+class HypothesisForm(OfInvestigation):
+    claim = forms.CharField(max_length=400, help_text="One sentence that can turn out wrong.")
+    mechanism = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Why it would be so. Markdown.",
+    )
+    metric = forms.ChoiceField(label="Prediction: figure", choices=METRIC_CHOICES)
+    direction = forms.ChoiceField(label="will", choices=Prediction.Direction.choices)
+    baseline = forms.ChoiceField(label="compared with")
+    low = forms.FloatField(
+        required=False, label="from, × that run", help_text="Only for an interval."
+    )
+    high = forms.FloatField(required=False, label="to, × that run")
+    margin = forms.FloatField(
+        initial=0.02,
+        min_value=0.0,
+        max_value=0.99,
+        help_text="Smallest change that matters; 0.02 is 2 %.",
+    )
+    check_kind = forms.ChoiceField(
+        required=False,
+        label="How one will know it was applied",
+        choices=[("", "no check"), *AppliedCheck.Kind.choices],
+    )
+    check_key = forms.CharField(
+        required=False,
+        max_length=200,
+        label="Argument or text",
+        help_text="e.g. speculative_num_draft_tokens",
+    )
+    check_expected = forms.CharField(
+        required=False, max_length=400, label="Expected value", help_text="JSON, e.g. 16"
+    )
+
+    def clean_check_expected(self) -> Any:
+        text = self.cleaned_data["check_expected"]
+        if not text:
+            return None
+        try:
+            return json.loads(text)
+        except ValueError:
+            # A bare word is meant as a text: EAGLE3, not "EAGLE3".
+            return text
+
+
+class RunForm(OfInvestigation):
+    title = forms.CharField(max_length=200, help_text="What this run changes.")
+    engine = forms.ChoiceField(choices=[(name, name) for name in ENGINES])
+    server_args = forms.CharField(
+        required=False,
+        label="Server arguments",
+        widget=forms.Textarea(attrs={"rows": 4, "class": "mono", "spellcheck": "false"}),
+        help_text="The engine's own flags, as on a command line; host and port are chosen here.",
+    )
+    hypothesis = forms.ChoiceField(required=False, help_text="Which hypothesis it tests.")
+    baseline = forms.ChoiceField(required=False, help_text="The run it is compared with.")
+    prompts_per_repeat = forms.IntegerField(initial=8, min_value=1, max_value=10000)
+    max_new_tokens = forms.IntegerField(initial=96, min_value=1, max_value=65536)
+    concurrency = forms.IntegerField(initial=1, min_value=1, max_value=4096)
+    repeats = forms.IntegerField(initial=3, min_value=1, max_value=100)
+
+    def clean_server_args(self) -> list[str]:
+        text = self.cleaned_data["server_args"]
+        try:
+            return shlex.split(text.replace("\\\n", " ").replace("\\\r\n", " "))
+        except ValueError as no:
+            raise forms.ValidationError(f"Not a command line: {no}.") from None
+
+    def workload(self) -> dict[str, int]:
+        """The four figures of the workload that the form asks for."""
+        names = ("prompts_per_repeat", "max_new_tokens", "concurrency", "repeats")
+        return {name: self.cleaned_data[name] for name in names}

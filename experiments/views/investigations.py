@@ -1,0 +1,125 @@
+"""One investigation: its page, its goal, its end, and the events people add to its timeline."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.models import User
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from experiments import lifecycle, queries
+from experiments.reports import build
+from experiments.views.forms import CloseForm, EditForm, EventForm, InvestigationForm
+from experiments.views.found import found
+
+
+@require_safe
+def investigation(request: HttpRequest, slug: str) -> HttpResponse:
+    """Question, goal and gap, timeline, hypotheses, runs, open findings."""
+    page = found(queries.investigation_page, slug)
+    context = {"page": page, "investigation": page.investigation, "goal": page.goal}
+    context |= build.story(page)
+    return render(request, "investigation.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest) -> HttpResponse:
+    """Open a new investigation."""
+    form = InvestigationForm(request.POST or None)
+    if form.is_valid():
+        user = request.user if isinstance(request.user, User) else None
+        try:
+            row = lifecycle.create_investigation(**form.cleaned_data, created_by=user)
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+        else:
+            return redirect(row)
+    return render(request, "form.html", {"form": form, "heading": "Open an investigation"})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def edit(request: HttpRequest, slug: str) -> HttpResponse:
+    """Change question, context, goal or baseline."""
+    page = found(queries.investigation_page, slug)
+    row = page.investigation
+    runs = [facts.run for facts in page.dossier.runs]
+    names = ("title", "question", "context", "goal_metric", "goal_kind", "goal_value")
+    initial = {name: getattr(row, name) for name in names} | {"baseline": row.baseline_id}
+    form = EditForm(request.POST or None, initial=initial, runs=runs)
+    if form.is_valid():
+        values = {name: form.cleaned_data[name] for name in names}
+        try:
+            lifecycle.edit_investigation(row, **values, baseline=form.row("baseline"))  # type: ignore[arg-type]
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+        else:
+            return redirect(row)
+    context = {"form": form, "heading": "Question, goal and baseline", "investigation": row}
+    return render(request, "form.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def close(request: HttpRequest, slug: str) -> HttpResponse:
+    """Resolve or abandon; what stands in the way is listed, and may be overruled with a reason."""
+    page = found(queries.investigation_page, slug)
+    form = CloseForm(request.POST or None)
+    if form.is_valid():
+        by, reason = request.user.get_username(), form.cleaned_data["reason"]
+        try:
+            if form.cleaned_data["outcome"] == "abandoned":
+                lifecycle.abandon(investigation=page.investigation, by=by, reason=reason)
+            else:
+                lifecycle.resolve(
+                    investigation=page.investigation,
+                    exception_by=by if reason else "",
+                    exception_reason=reason,
+                )
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+        else:
+            return redirect(page.investigation)
+    context = {"form": form, "heading": "Close the investigation", "obstacles": page.obstacles}
+    return render(request, "form.html", context | {"investigation": page.investigation})
+
+
+@require_POST
+def reopen(request: HttpRequest, slug: str) -> HttpResponse:
+    """Open it again."""
+    row = found(queries.investigation_page, slug).investigation
+    try:
+        lifecycle.reopen(investigation=row)
+    except lifecycle.Refused as no:
+        messages.error(request, str(no))
+    return redirect(row)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def add_event(request: HttpRequest, slug: str) -> HttpResponse:
+    """Add an observation, a source reading, a fix, a belief or a note, wherever it belongs."""
+    page = found(queries.investigation_page, slug)
+    form = EventForm(
+        request.POST or None,
+        runs=[facts.run for facts in page.dossier.runs],
+        hypotheses=[facts.hypothesis for facts in page.dossier.hypotheses],
+        places=build.places(page.dossier),
+    )
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            lifecycle.add_event(
+                investigation=page.investigation,
+                title=values["title"],
+                kind=values["kind"],
+                text=values["text"],
+                after=float(values["after"]) if values["after"] else None,
+                run=form.row("run"),
+                hypothesis=form.row("hypothesis"),
+                author=request.user.get_username(),
+            )
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+        else:
+            return redirect(page.investigation)
+    context = {"form": form, "heading": "Add to the timeline", "investigation": page.investigation}
+    return render(request, "form.html", context)

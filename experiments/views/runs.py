@@ -1,0 +1,200 @@
+"""One run: its page, its live state, its charts, and what a person may do with it."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, get_args
+
+from django.contrib import messages
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from experiments import dispatch, frames, lifecycle, queries
+from experiments.lifecycle.runs import workload_from
+from experiments.models import Run
+from experiments.reports import charts
+from experiments.views.evidence import with_links
+from experiments.views.forms import RunForm
+from experiments.views.found import found
+from experiments.views.lines import live_log, tail
+from workers.plan import Phase, Workload
+
+PHASES: tuple[str, ...] = get_args(Phase)
+TAIL_LINES = 200
+
+
+def _live(run: Run) -> dict[str, Any]:
+    """The phases with how far each is, and the end of the log."""
+    now = PHASES.index(run.phase) if run.phase in PHASES else -1
+    steps = [
+        (name, "done" if i < now else "now" if i == now else "todo")
+        for i, name in enumerate(PHASES)
+        if name != "finished"
+    ]
+    return {"phases": steps, "tail": tail(live_log(run), TAIL_LINES)}
+
+
+@require_safe
+def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Verdict first, then figures, charts, arguments, findings, and the exact command."""
+    page = found(queries.run_page, slug, number)
+    context: dict[str, Any] = {
+        "page": page,
+        "run": page.run,
+        "facts": page.facts,
+        "investigation": page.investigation,
+        "live": page.live,
+        "findings": [(f, with_links(f.finding, page.evidence)) for f in page.findings],
+        "command": shlex.join(page.run.argv),
+    }
+    if not page.live.ended:
+        context |= _live(page.run)
+    return render(request, "run.html", context)
+
+
+@require_safe
+@never_cache
+def live(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """The piece that a running run's page asks for every two seconds; it ends the asking itself."""
+    state = found(queries.run_live, slug, number)
+    if state.ended:
+        # The whole page has news now: figures, findings, verdicts.
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    context = {"run": state.run, "live": state, "investigation": state.run.investigation}
+    return render(request, "_live.html", context | _live(state.run))
+
+
+@require_POST
+def cancel(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Ask for the run to stop; asking twice changes nothing."""
+    row = found(queries.run_live, slug, number).run
+    dispatch.cancel_run(row)
+    return redirect(row)
+
+
+@require_POST
+def queue(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Send a draft to the workers."""
+    row = found(queries.run_live, slug, number).run
+    try:
+        dispatch.queue_run(row)
+    except lifecycle.Refused as no:
+        messages.error(request, str(no))
+    return redirect(row)
+
+
+@require_POST
+def repeat(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """The same plan once more, queued at once."""
+    row = found(queries.run_page, slug, number).run
+    try:
+        made = lifecycle.repeat_run(row)
+        dispatch.queue_run(made)
+    except lifecycle.Refused as no:
+        messages.error(request, str(no))
+        return redirect(row)
+    return redirect(made)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def create(request: HttpRequest, slug: str) -> HttpResponse:
+    """Plan a run from nothing."""
+    page = found(queries.investigation_page, slug)
+    row = page.investigation
+    form = _form(request, page, {"baseline": row.baseline_id, "engine": "reference"})
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            made = lifecycle.add_run(
+                investigation=row,
+                title=values["title"],
+                engine=values["engine"],
+                server_args=values["server_args"],
+                workload=workload_from(form.workload()),
+                hypothesis=form.row("hypothesis"),
+                baseline=form.row("baseline"),
+            )
+            return _sent(request, made)
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+    context = {"form": form, "heading": "Plan a run", "investigation": row, "queues": True}
+    return render(request, "form.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """A new run that follows this one and differs in what is changed here."""
+    page = found(queries.investigation_page, slug)
+    origin = next((f.run for f in page.dossier.runs if f.run.number == number), None)
+    if origin is None:
+        raise Http404
+    try:
+        plan = lifecycle.plan_of(origin)
+    except lifecycle.Refused as no:
+        messages.error(request, str(no))
+        return redirect(origin)
+    initial = {"title": "", "engine": plan.engine, "server_args": shlex.join(plan.server_args)}
+    initial |= {name: getattr(plan.workload, name) for name in Workload.__dataclass_fields__}
+    form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})
+    # The branch keeps engine and baseline: what differs must be what is measured.
+    del form.fields["engine"], form.fields["baseline"]
+    if form.is_valid():
+        values = form.cleaned_data
+        try:
+            made = lifecycle.branch_run(
+                origin,
+                title=values["title"],
+                server_args=values["server_args"],
+                workload=workload_from(form.workload(), plan.workload),
+                hypothesis=form.row("hypothesis"),
+            )
+            return _sent(request, made)
+        except lifecycle.Refused as no:
+            form.add_error(None, str(no))
+    heading = f"Branch {origin.label}: {origin.title}"
+    context = {"form": form, "heading": heading, "investigation": page.investigation}
+    return render(request, "form.html", context | {"queues": True})
+
+
+def _form(
+    request: HttpRequest, page: queries.InvestigationPage, initial: dict[str, Any]
+) -> RunForm:
+    return RunForm(
+        request.POST or None,
+        initial=initial,
+        runs=[facts.run for facts in page.dossier.runs],
+        hypotheses=[facts.hypothesis for facts in page.dossier.hypotheses],
+    )
+
+
+def _sent(request: HttpRequest, made: Run) -> HttpResponse:
+    """Queue the new run unless it was to stay a draft, and open it."""
+    if request.POST.get("then") != "draft":
+        dispatch.queue_run(made)
+    return redirect(made)
+
+
+def _chart(slug: str, number: int, metric: str) -> Any:
+    """The chart of a metric over the seconds of a run; 404 for another metric."""
+    if metric not in ("tok_s", "accept_len"):
+        raise Http404
+    page = found(queries.run_page, slug, number)
+    base = page.baseline
+    value = None if base is None else base.figures.metric(metric)
+    says = "" if base is None or value is None else f"{base.run.label}: {value:.4g}"
+    return charts.series(frames.samples(page.samples), metric, reference=value, says=says)
+
+
+@require_safe
+def chart(request: HttpRequest, slug: str, number: int, metric: str) -> JsonResponse:
+    """The chart as a Vega-Lite spec, drawn by the page."""
+    return JsonResponse(charts.spec(_chart(slug, number, metric)))
+
+
+@require_safe
+def chart_svg(request: HttpRequest, slug: str, number: int, metric: str) -> HttpResponse:
+    """The chart as a picture, for readers without JavaScript."""
+    drawn = charts.svg(_chart(slug, number, metric))
+    return HttpResponse(drawn, content_type="image/svg+xml")
