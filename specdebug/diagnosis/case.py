@@ -6,15 +6,18 @@ Two ways lead here: `gather.build_case` from files, and `case_from_rows` from ro
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from specdebug.diagnosis.findings import Evidence
+
+Feature = int | Literal["embed"]
 
 __all__ = [
     "Boot",
     "Case",
     "ConfigFile",
     "Fact",
+    "Feature",
     "Input",
     "InputSummary",
     "Launch",
@@ -219,7 +222,7 @@ class Training:
 
     source: str = "notes"
     val_accuracy: float | None = None
-    features: tuple[str | int, ...] | None = None
+    features: tuple[Feature, ...] | None = None
     samples: int | None = None
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from specdebug.diagnosis.case import (
     Boot,
     Fact,
+    Feature,
     Launch,
     Measured,
     Notice,
@@ -399,10 +400,10 @@ def training(value: object, source: str) -> tuple[Training | None, str | None]:
     elif accuracy is not None:
         accuracy, problem = None, "training.val_accuracy is no number"
     features = value.get("features")
-    kept: tuple[str | int, ...] | None = None
+    kept: tuple[Feature, ...] | None = None
     if isinstance(features, list | tuple) and features:
         if all(f == "embed" or (isinstance(f, int) and f >= 0) for f in features):
-            kept = tuple(features)
+            kept = tuple("embed" if f == "embed" else int(f) for f in features)
         else:
             problem = f'training.features {features} may hold "embed" and layer numbers only'
     samples = value.get("samples")

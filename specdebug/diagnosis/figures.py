@@ -36,6 +36,7 @@ class Run:
 
     window: tokens verified per step, num_steps + 1 for a chain. tok_s: middle of the figures, over
     all running requests. running: requests decoded at once, 1 assumed where nothing says.
+    origin: "log" (decode lines), "state" (the server's own average) or "row".
     """
 
     label: str
@@ -55,6 +56,7 @@ class Run:
     setup: Setup | None = None
     dataset: str | None = None
     changes: tuple[str, ...] = ()
+    origin: str = "row"
 
 
 def _boot_run(setup: Setup) -> Run | None:
@@ -84,6 +86,7 @@ def _boot_run(setup: Setup) -> Run | None:
         counted_by="server",
         evidence=whole.evidence,
         setup=setup,
+        origin="log",
     )
 
 
@@ -158,6 +161,7 @@ def runs(case: Case) -> tuple[Run, ...]:
             counted_by="server",
             evidence=(state.accept_len.evidence(),),
             setup=next((s for s in setups(case) if s.state is state), None),
+            origin="state",
         )
         for state in case.states
         if state.accept_len is not None
@@ -240,7 +244,7 @@ def cost_points(case: Case) -> tuple[CostPoint, ...]:
             continue
         if not comparable(main, run) or (run.setup and run.setup.on_cpu and run.step_ms <= 0):
             continue
-        if run.num_steps not in points or run.counted_by != "server":
+        if run.num_steps not in points or run.origin == "row":
             points[run.num_steps] = CostPoint(run.num_steps, run.step_ms, run.label)
     return tuple(points[n] for n in sorted(points))
 

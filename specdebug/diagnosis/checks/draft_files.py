@@ -248,7 +248,7 @@ def draft_context_short(case: Case) -> Finding | None:
         return None
     return Finding(
         "draft-context-short",
-        "info",
+        "medium",
         "possible",
         "The draft's positions are not the target's: " + "; ".join(differing) + ".",
         (

@@ -87,7 +87,7 @@ def layers_of(case: Case) -> Layers | None:
     architecture, source = target_architecture(case)
     ids, layers = draft.aux_layer_ids, depth or UNKNOWN_DEPTH
     possible = [r for r in knowledge.possible if r >= OLDEST]
-    known = [r for r in ReleaseKnowledge(None, OLDEST, None, None).possible]
+    known = list(ReleaseKnowledge(None, OLDEST, None, None).possible)
     return Layers(
         ids,
         layers,
@@ -118,13 +118,7 @@ def _advice(case: Case, layers: Layers, release: Release) -> str:
     features = case.training.features
     if features is None:
         return ""
-    wanted = [f if f == "embed" else int(f) for f in features]
-    advice = aux_layers.ids_for(
-        ["embed" if w == "embed" else int(w) for w in wanted],
-        layers.num_layers,
-        layers.architecture,
-        release,
-    )
+    advice = aux_layers.ids_for(features, layers.num_layers, layers.architecture, release)
     if advice.ids is None:
         return f"With {release} no ids capture them: {advice.why}"
     return f"With {release} write {list(advice.ids)}: {advice.why}"
@@ -135,14 +129,14 @@ def aux_layer_mismatch(case: Case) -> Finding | None:
     layers, features = layers_of(case), case.training.features
     if layers is None or features is None or not layers.by_release:
         return None
-    trained = aux_layers.normal("embed" if f == "embed" else int(f) for f in features)
+    trained = aux_layers.normal(features)
     captures = [(a, b, c) for a, b, c in layers.by_release if not c.not_capturable]
     wrong = [(a, b, c) for a, b, c in captures if c.hidden_states_indices != trained]
     if not wrong or len(wrong) < len(captures):
         return None  # no capture at all, or right on some possible release: see the other checks
-    first, last, capture = wrong[-1]
+    _, last, capture = wrong[-1]
     served = capture.hidden_states_indices
-    slots = aux_layers.compare(tuple(features), served)
+    slots = aux_layers.compare(features, served)
     odd = [
         f"slot {s.slot} {s.verdict} (trained {_one(s.trained)}, served {_one(s.served)})"
         for s in slots
@@ -344,15 +338,15 @@ def _capture_crash(case: Case) -> tuple[str, Evidence] | None:
                 have, want = int(found.group(2)), int(found.group(3))
                 hidden = want // 3
                 if want % 3 == 0 and have in (hidden, 2 * hidden):
-                    return (
+                    said = (
                         f"fc expects {want} = 3 x {hidden} inputs and got {have}: "
-                        f"{have // hidden} of 3 hidden states were captured.",
-                        notice.evidence(),
+                        f"{have // hidden} of 3 hidden states were captured."
                     )
+                    return said, notice.evidence()
             if "'Tensor' and 'NoneType'" in notice.text and "unsupported operand" in notice.text:
-                return (
+                said = (
                     "The target adds a residual that does not exist yet: the input of its first "
-                    "layer was to be captured, which this release cannot do.",
-                    notice.evidence(),
+                    "layer was to be captured, which this release cannot do."
                 )
+                return said, notice.evidence()
     return None

@@ -1,0 +1,407 @@
+"""Checks of acceptance: dead, below what was promised, by position, over context, over ranks."""
+
+from __future__ import annotations
+
+import math
+
+from specdebug.diagnosis.arguments import NUM_STEPS, setups
+from specdebug.diagnosis.case import Boot, Case, Stretch
+from specdebug.diagnosis.checks.prompts import random_prompts
+from specdebug.diagnosis.decode import (
+    busy_indices,
+    counted_indices,
+    interval_of,
+    line_evidence,
+    summary_of,
+)
+from specdebug.diagnosis.figures import Run, profile, speculative_runs
+from specdebug.diagnosis.findings import Evidence, Finding
+from specdebug.diagnosis.reference import reference_for
+from specdebug.measure import acceptance, series
+
+DEAD = 1.05
+DEAD_LINES = 5
+DEAD_DRAFTS = 200
+SHORT_OF_TRAINING = 0.85
+UNEVEN = 1.3
+
+
+def dead_draft(case: Case) -> Finding | None:
+    """Accept length at most 1.05 over 5 busy lines or 200 drafts."""
+    for boot in case.boots:
+        for stretch in boot.stretches:
+            finding = _dead_stretch(boot, stretch)
+            if finding is not None:
+                return finding
+    for run in speculative_runs(case):
+        if run.accept_len is None or run.accept_len > DEAD or run.origin == "log":
+            continue
+        if run.drafts is None and any(b.stretches for b in case.boots):
+            continue  # an average without a count beside a log: the log decides
+        if run.drafts is not None and run.drafts < DEAD_DRAFTS:
+            continue
+        return _dead(
+            f"{run.label}: accept length {run.accept_len:.2f}"
+            + (f" over about {run.drafts} drafts" if run.drafts else ""),
+            "",
+            run.evidence,
+            sure=run.drafts is not None,
+        )
+    for p in case.positions:
+        if p.drafts >= DEAD_DRAFTS and p.accept_len is not None and p.accept_len <= DEAD:
+            return _dead(
+                f"{p.source}: accept length {p.accept_len:.2f} over {p.drafts} drafts",
+                "",
+                (Evidence(p.source, p.line, p.text),),
+                sure=True,
+            )
+    return None
+
+
+def dead_run(stretch: Stretch, interval: int = 40) -> tuple[list[int], bool] | None:
+    """Indices of the longest run of dead busy lines (five, or 200 drafts if all are dead), and
+    whether a healthy line came before.
+
+    A dead beginning that comes to life later is no dead draft unless it lasts 20 lines.
+    """
+    busy = [i for i in busy_indices(stretch) if not math.isnan(stretch.accept_len[i])]
+    alive = [stretch.accept_len[i] > DEAD for i in busy]
+    best: tuple[int, int] = (0, 0)
+    start = 0
+    for k in range(len(busy) + 1):
+        if k == len(busy) or alive[k]:
+            if k - start > best[1] - best[0]:
+                best = (start, k)
+            start = k + 1
+    first, last = best
+    drafts = sum(stretch.running[i] for i in busy[first:last]) * interval
+    if last - first < DEAD_LINES and (any(alive) or drafts < DEAD_DRAFTS):
+        return None
+    before, after = any(alive[:first]), any(alive[last:])
+    if not before and after and last - first < 20:
+        return None
+    return busy[first:last], before
+
+
+def _dead_stretch(boot: Boot, stretch: Stretch) -> Finding | None:
+    found = dead_run(stretch, interval_of(boot))
+    if found is None:
+        return None
+    lines, before = found
+    lengths = [stretch.accept_len[i] for i in lines]
+    rank = f" on rank {stretch.rank}" if stretch.rank and len(boot.stretches) > 1 else ""
+    statement = f"Accept length {max(lengths):.2f} or less in {len(lines)} busy decode lines{rank}"
+    if before:
+        where = (
+            f", after a healthy stretch that ends at line {stretch.lines[lines[0]]}: a poisoned "
+            "state or a change while running, not a wrong checkpoint"
+        )
+    elif rank:
+        where = ": look at this rank's weights and traffic"
+    else:
+        where = ", from the first one on"
+    evidence = (line_evidence(boot, stretch, lines[0]), line_evidence(boot, stretch, lines[-1]))
+    return _dead(statement, where, evidence, sure=True)
+
+
+def _dead(statement: str, where: str, evidence: tuple[Evidence, ...], sure: bool) -> Finding:
+    return Finding(
+        "dead-draft",
+        "critical",
+        "certain" if sure else "likely",
+        f"{statement}{where}: no draft token is accepted.",
+        evidence,
+        "Check in this order: algorithm EAGLE3 for an EAGLE-3 draft, tensors missing from the "
+        "checkpoint, the vocabulary map, the captured layers.",
+        "" if sure else "the number of verifications behind the figure",
+    )
+
+
+def acceptance_below_training(case: Case) -> Finding | None:
+    """Accept length or first position clearly below what the training accuracy promises."""
+    accuracy = case.training.val_accuracy
+    if accuracy is None or random_prompts(case):
+        return None
+    short: list[str] = []
+    evidence: list[Evidence] = [
+        Evidence(case.training.source, None, f"training.val_accuracy: {accuracy:g}")
+    ]
+    for run in speculative_runs(case):
+        if run.accept_len is None or not run.num_steps or not run.chain:
+            continue
+        promised = acceptance.iid_accept_len(accuracy, run.num_steps)
+        if run.accept_len < SHORT_OF_TRAINING * promised:
+            short.append(
+                f"{run.label}: accept length {run.accept_len:.2f} at {run.num_steps} steps, "
+                f"{promised:.2f} promised"
+            )
+            evidence += run.evidence
+    found = profile(case)
+    part = ""
+    if found is not None and found.conditional:
+        first = found.conditional[0]
+        rest = found.conditional[1:]
+        if first < accuracy - 0.05:
+            short.append(f"first position {first:.2f} against an accuracy of {accuracy:.3f}")
+            evidence += found.evidence
+            part = "The first position is short, which points at the features the draft is fed. "
+        if rest and min(rest) < 0.6 * first:
+            part += "The later positions are short too, which points at the recurrent step. "
+        elif rest and not part:
+            part = "The first position is fine, the later ones are short: the recurrent step. "
+    if not short:
+        return None
+    return Finding(
+        "acceptance-below-training",
+        "high",
+        "likely",
+        f"Acceptance is below what validation accuracy {accuracy:.3f} promises as an independent "
+        "chain: " + "; ".join(short) + ".",
+        tuple(dict.fromkeys(evidence)),
+        part + "Compare the captured layers with those of the training, and the training's unroll "
+        "with num_steps.",
+        "acceptance by position (spec_accept_histogram of /generate)"
+        if found is None or not found.measured
+        else "the features used in training",
+    )
+
+
+def acceptance_below_reference(case: Case) -> Finding | None:
+    """Below a public curve for the same target by more than 10 %."""
+    reference = reference_for(case)
+    if reference is None or random_prompts(case):
+        return None
+    below: list[str] = []
+    evidence: list[Evidence] = []
+    for run in speculative_runs(case):
+        if run.accept_len is None or not run.num_steps or not run.chain:
+            continue
+        expected = reference.at(run.num_steps)
+        if expected is not None and run.accept_len < 0.9 * expected[0]:
+            low, high = expected
+            below.append(
+                f"{run.label} {run.accept_len:.2f} at {run.num_steps} steps against {low:.2f} to "
+                f"{high:.2f} ({100 * (run.accept_len / high - 1):.0f} %)"
+            )
+            evidence += run.evidence
+    if not below:
+        return None
+    return Finding(
+        "acceptance-below-reference",
+        "info",
+        "possible",
+        f"Below a public curve for {reference.target} ({reference.caveat}): "
+        + "; ".join(below)
+        + ".",
+        tuple(evidence),
+        "A flag, not a proof: compare drafts on the same prompts before blaming one.",
+        "the same prompts with a published draft of this target",
+    )
+
+
+def acceptance_collapses(case: Case) -> Finding | None:
+    """Healthy first position, and less than 0.6 of it afterwards."""
+    found = profile(case)
+    if found is None or len(found.conditional) < 2:
+        return None
+    first, rest = found.conditional[0], found.conditional[1:]
+    if first < 0.5:
+        return None
+    if found.measured:
+        # Positions rarely reached are noise, so later ones count only while drafts reach them.
+        reach, weight, total = first, 0.0, 0.0
+        for rate in rest:
+            weight += reach
+            total += reach * rate
+            reach *= rate
+        after = total / weight if weight else rest[0]
+        if found.drafts and found.drafts * first < 30:
+            return None
+    else:
+        after = rest[0]
+    if after >= 0.6 * first:
+        return None
+    how = (
+        f"by position ({found.positions.formula})"
+        if found.measured and found.positions
+        else f"from {_run_named(found.first_run)} and {_run_named(found.deep_run)}"
+    )
+    return Finding(
+        "acceptance-collapses",
+        "high",
+        "likely" if found.measured else "possible",
+        f"The first draft token is accepted at {first:.2f}, later ones at about {after:.2f} "
+        f"({how}).",
+        found.evidence,
+        "Suspects: the hidden state fed back (before or after the norm), the draft's KV cache or "
+        "positions, a training without multi-step unroll. Wrong layers lower the first position "
+        "instead.",
+        "" if found.measured else "acceptance by position (spec_accept_histogram of /generate)",
+    )
+
+
+def _run_named(run: Run | None) -> str:
+    if run is None or run.accept_len is None:
+        return "another run"
+    return f"{run.label} ({run.accept_len:.2f} at {run.num_steps} steps)"
+
+
+def first_position_low(case: Case) -> Finding | None:
+    """First position between 0.02 and 0.20: wrong features or a shift by one."""
+    found = profile(case)
+    if found is None or not found.conditional or random_prompts(case):
+        return None
+    first = found.conditional[0]
+    enough = found.drafts >= DEAD_DRAFTS or not found.measured
+    if not 0.02 <= first <= 0.20 or not enough:
+        return None
+    return Finding(
+        "first-position-low",
+        "high",
+        "likely" if found.measured else "possible",
+        f"The first draft token is accepted at {first:.3f} only"
+        + (f" ({found.drafts} drafts)." if found.drafts else "."),
+        found.evidence,
+        "The first position sees the target's features and no recurrence: compare the captured "
+        "layers, their order and a shift by one with the training.",
+        "the features used in training, or the probe of the draft",
+    )
+
+
+def acceptance_decays(case: Case) -> Finding | None:
+    """Accept length falls with context length, rank by rank: pooling ranks can fake it."""
+    for boot in case.boots:
+        for stretch in boot.stretches:
+            finding = _decay(boot, stretch)
+            if finding is not None:
+                return finding
+    return None
+
+
+def _decay(boot: Boot, stretch: Stretch) -> Finding | None:
+    poisoned = _poisoned(stretch)
+    kept = [
+        i
+        for i in counted_indices(stretch)
+        if not math.isnan(stretch.accept_len[i]) and stretch.tokens[i] > 0 and i not in poisoned
+    ]
+    context = [stretch.tokens[i] / stretch.running[i] for i in kept]
+    lengths = [stretch.accept_len[i] for i in kept]
+    if len(kept) < 10 or max(lengths) <= DEAD:
+        return None
+    drop = series.cliff(context, lengths)
+    line = series.slope([c / 1000 for c in context], lengths)
+    reach = (max(context) - min(context)) / 1000
+    middle = sum(lengths) / len(lengths)
+    falls = (
+        line is not None
+        and -line.t > 3
+        and line.per_unit < -0.02
+        and -line.per_unit * reach > 0.05 * middle
+    )
+    steep = drop is not None and drop.t > 6 and drop.before > 1.2 * drop.after
+    if not falls and not steep:
+        return None
+    rank = f" (rank {stretch.rank})" if stretch.rank and len(boot.stretches) > 1 else ""
+    if steep and drop is not None:
+        said = (
+            f"Accept length drops from {drop.before:.2f} to {drop.after:.2f} at about "
+            f"{drop.at:.0f} tokens of context"
+        )
+    else:
+        assert line is not None  # noqa: S101 (falls needs it)
+        said = (
+            f"Accept length falls by {-line.per_unit:.3f} per 1,000 tokens of context "
+            f"(t = {-line.t:.1f}, {line.n} lines)"
+        )
+    order = sorted(kept, key=lambda i: stretch.tokens[i] / stretch.running[i])
+    return Finding(
+        "acceptance-decays",
+        "high",
+        "certain" if steep else "likely",
+        f"{said}{rank}.",
+        (line_evidence(boot, stretch, order[0]), line_evidence(boot, stretch, order[-1])),
+        "Compare the draft's max_position_embeddings and rope settings with the served context.",
+        "the draft's config.json" if not steep else "",
+    )
+
+
+def _poisoned(stretch: Stretch) -> set[int]:
+    """Dead lines that short contexts share: a state that broke, not a context that grew."""
+    found = dead_run(stretch)
+    if found is None:
+        return set()
+    lines, before = found
+    healthy = [
+        stretch.tokens[i] / stretch.running[i]
+        for i in busy_indices(stretch)
+        if stretch.accept_len[i] > DEAD
+    ]
+    shortest = min(stretch.tokens[i] / stretch.running[i] for i in lines)
+    return set(lines) if before and healthy and shortest < 0.8 * max(healthy) else set()
+
+
+def acceptance_uneven(case: Case) -> Finding | None:
+    """Accept lengths of the ranks of one start lie further apart than 1.3 to 1."""
+    for boot in case.boots:
+        ranks = [p for p in summary_of(boot) if p.accept_len is not None and p.busy >= DEAD_LINES]
+        if len(ranks) < 2:
+            continue
+        low = min(ranks, key=lambda p: p.accept_len or 0)
+        high = max(ranks, key=lambda p: p.accept_len or 0)
+        if low.accept_len is None or high.accept_len is None:
+            continue
+        if high.accept_len / low.accept_len <= UNEVEN:
+            continue
+        each = ", ".join(f"{p.rank or 'unnamed'} {p.accept_len:.2f}" for p in ranks)
+        return Finding(
+            "acceptance-uneven",
+            "high",
+            "certain",
+            f"Accept length by rank: {each}; the highest is "
+            f"{high.accept_len / low.accept_len:.2f} times the lowest.",
+            (*low.evidence[:1], *high.evidence[:1]),
+            "Compare the traffic of the ranks, then their weights and state; never average over "
+            "them.",
+            "the same prompts sent to each rank",
+        )
+    return None
+
+
+def degenerate_output(case: Case) -> Finding | None:
+    """More than 95 % of what a step can yield is accepted, or an output repeats one token."""
+    for p in case.positions:
+        if p.outputs_repeat:
+            return Finding(
+                "degenerate-output",
+                "medium",
+                "certain",
+                f"{p.source}: an output ends in a loop of one or two tokens, which any draft "
+                "predicts.",
+                (Evidence(p.source, p.line, p.text),),
+                "Measure acceptance on prompts whose answers do not loop.",
+            )
+    for run in speculative_runs(case):
+        if run.accept_len is None or not run.num_steps or not run.chain:
+            continue
+        most = run.num_steps + 1
+        if run.window is not None:
+            most = min(most, run.window)
+        if run.accept_len <= 0.95 * most or (run.drafts is not None and run.drafts < 50):
+            continue
+        return Finding(
+            "degenerate-output",
+            "medium",
+            "likely",
+            f"{run.label}: accept length {run.accept_len:.2f} of at most {most}: the target is "
+            "probably looping, or the prompts repeat.",
+            run.evidence,
+            "Look at the generated text; measure on prompts with varied answers.",
+            "the generated text",
+        )
+    return None
+
+
+def steps_of(case: Case) -> int | None:
+    """num_steps of the first setup that has one."""
+    return next((n for s in setups(case) if (n := s.number(NUM_STEPS)) is not None), None)

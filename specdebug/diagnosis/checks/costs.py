@@ -1,0 +1,246 @@
+"""Checks of what a step costs: slower than plain, unable to win, overhead, depth."""
+
+from __future__ import annotations
+
+import math
+
+from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.checks.counting import chunk_counted
+from specdebug.diagnosis.checks.prompts import random_prompts
+from specdebug.diagnosis.checks.serving import running_requests_capped
+from specdebug.diagnosis.figures import (
+    Run,
+    base_step_ms,
+    baseline,
+    comparable,
+    cost,
+    profile,
+    speculative_runs,
+)
+from specdebug.diagnosis.findings import Evidence, Finding
+from specdebug.eagle.speedup import (
+    Best,
+    best_num_steps,
+    break_even_accept_len,
+    ceiling_tok_s,
+    missing_cost_run,
+)
+from specdebug.measure import acceptance
+from specdebug.measure.compare import compare, split_throughput
+
+# Run-to-run spread taken where runs were not repeated; said in every sentence that uses it.
+ASSUMED_CV = 0.03
+
+
+def against_baseline(case: Case) -> list[tuple[Run, Run]]:
+    """(baseline, run) for each speculative run that may be compared with the plain one."""
+    base = baseline(case)
+    if base is None or not base.tok_s:
+        return []
+    counted = chunk_counted(case)
+    return [
+        (base, run)
+        for run in speculative_runs(case)
+        if run.tok_s and comparable(base, run) and not any(run is c.client for c in counted)
+    ]
+
+
+def slower_than_baseline(case: Case) -> Finding | None:
+    """Throughput below the plain run beyond noise, split into acceptance and step time."""
+    slower: list[str] = []
+    evidence: list[Evidence] = []
+    split = ""
+    if running_requests_capped(case) is not None:
+        return None  # another load on each side: that finding says why nothing follows
+    for base, run in against_baseline(case):
+        outcome = compare(base.samples, run.samples, pooled_cv=ASSUMED_CV)
+        if outcome.verdict != "regression":
+            continue
+        slower.append(f"{run.label} {run.tok_s:.4g} tok/s ({outcome.change_percent:+.1f} %)")
+        evidence += run.evidence
+        if run.accept_len and run.tok_s and base.tok_s and not split:
+            parts = split_throughput(base.tok_s, run.tok_s, 1.0, run.accept_len)
+            split = f" For {run.label}: {parts.sentence}."
+    if not slower:
+        return None
+    base = against_baseline(case)[0][0]
+    single = base.samples and len(base.samples) == 1
+    return Finding(
+        "slower-than-baseline",
+        "high",
+        "likely" if single else "certain",
+        f"Slower than the plain run of {base.tok_s:g} tok/s: " + "; ".join(slower) + "." + split,
+        (*base.evidence, *evidence),
+        "Read the cost findings: they say whether acceptance or the step time is short.",
+        f"repeats: single figures are judged with an assumed spread of {100 * ASSUMED_CV:.0f} %"
+        if single
+        else "",
+    )
+
+
+def _break_even(base: Run, run: Run) -> tuple[float, float, float] | None:
+    """(break-even accept length, step ms, plain step ms) of a run."""
+    plain = base_step_ms(base, run)
+    if plain is None or run.step_ms is None:
+        return None
+    return break_even_accept_len(run.step_ms, plain), run.step_ms, plain
+
+
+def speculation_cannot_win(case: Case) -> Finding | None:
+    """The break-even accept length is above the most a step can yield."""
+    for base, run in against_baseline(case):
+        found = _break_even(base, run)
+        if found is None or not run.window or not run.chain:
+            continue
+        needed, spec, plain = found
+        if needed <= run.window * 1.005:
+            continue
+        top = ceiling_tok_s(run.window, spec, run.running)
+        return Finding(
+            "speculation-cannot-win",
+            "critical",
+            "likely",
+            f"{run.label}: a step takes {spec:.1f} ms against {plain:.1f} ms plain, so break-even "
+            f"is an accept length of {needed:.2f}, above the {run.window} a step can yield: even "
+            f"a perfect draft reaches {top:.0f} tok/s of {base.tok_s:.4g}.",
+            (*base.evidence, *run.evidence),
+            "Cut the cost of a step first (see step-overhead-unexplained); more draft steps raise "
+            "the ceiling and the cost.",
+            "the same client and load for both runs",
+        )
+    return None
+
+
+def below_break_even(case: Case) -> Finding | None:
+    """The measured accept length is below break-even."""
+    short: list[str] = []
+    evidence: list[Evidence] = []
+    for base, run in against_baseline(case):
+        found = _break_even(base, run)
+        if found is None or run.accept_len is None:
+            continue
+        needed, spec, plain = found
+        # Noise of both throughputs: nothing is claimed within two spreads.
+        if needed <= run.accept_len * (1 + 2 * ASSUMED_CV):
+            continue
+        saved = spec - run.accept_len * plain
+        short.append(
+            f"{run.label} needs {needed:.2f} and has {run.accept_len:.2f}: "
+            f"{needed - run.accept_len:+.2f} accept length or {-saved:.1f} ms a step"
+        )
+        evidence += [*base.evidence, *run.evidence]
+    if not short:
+        return None
+    return Finding(
+        "below-break-even",
+        "high",
+        "likely",
+        "Accept length below break-even: " + "; ".join(short) + ".",
+        tuple(dict.fromkeys(evidence)),
+        "Raise acceptance or cut the step time by the amounts named.",
+        "the same client and load for both runs",
+    )
+
+
+def step_overhead_unexplained(case: Case) -> Finding | None:
+    """The fixed part of a step lies far above a plain step."""
+    line = cost(case)
+    if line is None or line.plain_ms is None or line.overhead_ms is None:
+        return None
+    if line.overhead_ms <= 0.5 * line.plain_ms:
+        return None
+    points = ", ".join(f"{p.step_ms:.1f} ms at {p.num_steps} steps" for p in line.points)
+    base = baseline(case)
+    evidence = tuple(base.evidence if base else ()) + tuple(
+        e
+        for r in speculative_runs(case)
+        if r.label in {p.label for p in line.points}
+        for e in r.evidence
+    )
+    return Finding(
+        "step-overhead-unexplained",
+        "high",
+        "likely",
+        f"A draft step costs {line.slope_ms:.2f} ms ({points}), which leaves a fixed part of "
+        f"{line.fixed_ms:.1f} ms: {line.overhead_ms:.1f} ms above the plain step of "
+        f"{line.plain_ms:.1f} ms are unexplained.",
+        evidence,
+        "Suspects in order: draft path without CUDA graphs, the attention backend of the "
+        "verification, the overlap scheduler off, two different clients for the two figures.",
+        "step_time_dict (SGLANG_RECORD_STEP_TIME=1), or a profile of one step",
+    )
+
+
+def predicted_best(case: Case) -> Best | None:
+    """The best num_steps from the acceptance by position and the cost line."""
+    line, found = cost(case), profile(case)
+    if line is None or found is None or len(found.conditional) < 2:
+        return None
+    rates = found.conditional
+    deepest = max([p.num_steps for p in line.points] + [len(rates)])
+
+    def bounds(n: int) -> tuple[float, float]:
+        low, high, reach = [], [], 1.0
+        for k in range(n):
+            rate = rates[min(k, len(rates) - 1)]
+            ends = acceptance.position_interval(rate, max(found.drafts * reach, 1.0))
+            if not found.drafts:
+                ends = (0.95 * rate, min(1.05 * rate, 1.0))
+            low.append(ends[0])
+            high.append(ends[1])
+            reach *= rate
+        return acceptance.chain_accept_len(low), acceptance.chain_accept_len(high)
+
+    running = next((r.running for r in speculative_runs(case) if r.step_ms), 1.0)
+    try:
+        return best_num_steps(
+            lambda n: acceptance.chain_accept_len(rates, n),
+            line,
+            max_steps=deepest,
+            running=running,
+            accept_len_bounds=bounds,
+            step_error=ASSUMED_CV,
+        )
+    except ValueError:
+        return None
+
+
+def draft_too_deep(case: Case) -> Finding | None:
+    """A smaller num_steps is predicted to be faster by more than the noise."""
+    best = predicted_best(case)
+    if best is None or random_prompts(case):
+        return None
+    deep = [
+        r
+        for r in speculative_runs(case)
+        if r.num_steps and r.tok_s and r.num_steps > best.num_steps and best.low > r.tok_s * 1.02
+    ]
+    if not deep:
+        return None
+    run = max(deep, key=lambda r: r.num_steps or 0)
+    found = profile(case)
+    return Finding(
+        "draft-too-deep",
+        "medium",
+        "likely" if found is not None and found.measured else "possible",
+        f"{run.label} runs {run.num_steps} draft steps at {run.tok_s:.4g} tok/s; num_steps "
+        f"{best.num_steps} is predicted to give {best.low:.0f} to {best.high:.0f} tok/s.",
+        run.evidence,
+        f"Measure --speculative-num-steps {best.num_steps}, interleaved with the present value.",
+        f"one run at num_steps {best.num_steps}",
+    )
+
+
+def cost_gap(case: Case) -> str | None:
+    """Which run would complete the cost account, None when it is complete."""
+    from specdebug.diagnosis.figures import cost_points
+
+    base = baseline(case)
+    return missing_cost_run(cost_points(case), base.step_ms if base else None)
+
+
+def rounded(value: float, digits: int = 3) -> float:
+    """A figure with `digits` significant digits, for sentences."""
+    if value == 0 or not math.isfinite(value):
+        return value
+    return round(value, digits - 1 - math.floor(math.log10(abs(value))))

@@ -1,0 +1,166 @@
+"""Checks of the server's life: what its log says when it could not start, or stopped."""
+
+from __future__ import annotations
+
+import re
+
+from specdebug.diagnosis.case import Boot, Case, Notice
+from specdebug.diagnosis.findings import Evidence, Finding, Severity
+
+_BUSY = re.compile(
+    r"(?i)memory capacity is unbalanced|GPUs? may be occupied by other processes"
+    r"|device\(s\) is/are busy|busy or unavailable|exclusive process mode"
+)
+_TIMEOUT = re.compile(
+    r"(?i)(did not become ready|not ready (after|within)|start(ing|-up)? timed out"
+    r"|failed to start within|initialization timed out|server start timeout)"
+)
+_MEMORY = re.compile(r"(?i)out of memory|OutOfMemoryError|Not enough memory")
+_PORT = re.compile(r"(?i)address already in use|port \d+ is (already )?(in use|not available)")
+_MODEL = re.compile(
+    r"(?i)is not a local folder|Repository Not Found|RepositoryNotFoundError|no such file.*config"
+    r"|does not appear to have a file named|FileNotFoundError.*(model|config|safetensors)"
+    r"|Can't load the configuration|HFValidationError"
+)
+
+
+def _notices(case: Case, *kinds: str, pattern: re.Pattern[str] | None = None) -> list[Notice]:
+    found = []
+    for boot in case.boots:
+        for notice in boot.notices:
+            if notice.kind in ("argument-warning", "model-load"):
+                continue
+            if notice.kind in kinds or (pattern is not None and pattern.search(notice.text)):
+                found.append(notice)
+    return found
+
+
+def _said(notice: Notice) -> str:
+    """The telling line of a notice: the last one of a traceback, else the first."""
+    lines = [line.strip() for line in notice.text.splitlines() if line.strip()]
+    if not lines:
+        return ""
+    telling = lines[-1] if "Traceback" in notice.text else lines[0]
+    return telling[:160]
+
+
+def _finding(
+    code: str, severity: Severity, notices: list[Notice], lead: str, fix: str
+) -> Finding | None:
+    if not notices:
+        return None
+    first = notices[0]
+    count = f" ({len(notices)} such lines)" if len(notices) > 1 else ""
+    return Finding(
+        code,
+        severity,
+        "certain",
+        f"{lead}{count}: {_said(first)}",
+        tuple(Evidence(n.source, n.line, _said(n)) for n in notices[:3]),
+        fix,
+    )
+
+
+def out_of_memory(case: Case) -> Finding | None:
+    """The log says that memory ran out."""
+    return _finding(
+        "out-of-memory",
+        "critical",
+        _notices(case, "out-of-memory", pattern=_MEMORY),
+        "The server ran out of memory",
+        "Lower --mem-fraction-static, --cuda-graph-max-bs or --max-running-requests; the draft and "
+        "its graphs need room too.",
+    )
+
+
+def server_died(case: Case) -> Finding | None:
+    """An exception, a dead rank or a failed child; exit code -9 alone is none of them."""
+    return _finding(
+        "server-died",
+        "critical",
+        _notices(case, "exception", "child-died", "warmup-failed"),
+        "The server died",
+        "Read the first exception of the log: later lines are its consequences.",
+    )
+
+
+def start_timeout(case: Case) -> Finding | None:
+    """Somebody waited for the ready line in vain."""
+    waited = _notices(case, "start-timeout", pattern=_TIMEOUT)
+    if waited:
+        return _finding(
+            "start-timeout",
+            "high",
+            waited,
+            "The server was not ready in time",
+            "Allow tens of minutes for large models, and look at the last phase in the log.",
+        )
+    return None
+
+
+def unfinished_start(case: Case) -> Boot | None:
+    """A start whose log ends before the ready line, without an error: cut off, or still going."""
+    for boot in case.boots:
+        if boot.excerpt or boot.ready or boot.stretches:
+            continue
+        kinds = {n.kind for n in boot.notices}
+        if not kinds & {"exception", "child-died", "out-of-memory", "port-in-use", "missing-model"}:
+            return boot
+    return None
+
+
+def watchdog(case: Case) -> Finding | None:
+    """The watchdog fired."""
+    return _finding(
+        "watchdog",
+        "critical",
+        _notices(case, "watchdog"),
+        "The watchdog fired",
+        "Look for the rank that hangs (a collective, a kernel); raise --watchdog-timeout only if "
+        "steps are known to be that slow.",
+    )
+
+
+def requests_retracted(case: Case) -> Finding | None:
+    """The KV cache was full and running requests were pushed out."""
+    return _finding(
+        "requests-retracted",
+        "medium",
+        _notices(case, "retracted"),
+        "Requests were retracted because the KV cache was full",
+        "Lower the load, or give the KV cache more room (--mem-fraction-static); leave that "
+        "stretch out of comparisons.",
+    )
+
+
+def port_in_use(case: Case) -> Finding | None:
+    """Another process has the port."""
+    return _finding(
+        "port-in-use",
+        "critical",
+        _notices(case, "port-in-use", pattern=_PORT),
+        "The port is taken",
+        "Stop the process that has the port, or choose another with --port.",
+    )
+
+
+def gpu_busy(case: Case) -> Finding | None:
+    """Another process uses the GPU."""
+    return _finding(
+        "gpu-busy",
+        "high",
+        _notices(case, pattern=_BUSY),
+        "The GPU was not free",
+        "Stop the other process; figures taken beside it do not compare.",
+    )
+
+
+def missing_model(case: Case) -> Finding | None:
+    """The target or the draft could not be found."""
+    return _finding(
+        "missing-model",
+        "critical",
+        _notices(case, "missing-model", pattern=_MODEL),
+        "A model could not be found",
+        "Check --model-path and --speculative-draft-model-path on the machine of the server.",
+    )

@@ -1,0 +1,168 @@
+"""The single most valuable input a case lacks, chosen from what it shows; suggests no experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from specdebug.diagnosis.arguments import draft_config, release_knowledge, setups
+from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.figures import baseline, cost_points, profile, runs, speculative_runs
+from specdebug.diagnosis.findings import Finding
+
+__all__ = ["Missing", "most_valuable"]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """An input that would settle most, and why."""
+
+    input: str
+    why: str
+
+
+ACCEPTANCE_CODES = {
+    "acceptance-below-training",
+    "acceptance-below-reference",
+    "acceptance-collapses",
+    "first-position-low",
+    "aux-layer-mismatch",
+    "dead-draft",
+}
+
+
+def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
+    """The first of an ordered list of gaps; None when none of them is open.
+
+    The order puts first what changes a verdict, then what splits causes, then what firms figures up.
+    """
+    found = list(findings)
+    for rule in (_nothing, _accept_len, _release, _measure, _baseline, _features, _positions):
+        answer = rule(case, found)
+        if answer is not None:
+            return answer
+    for rule in (_depth, _overhead, _command, _draft_config, _repeats):
+        answer = rule(case, found)
+        if answer is not None:
+            return answer
+    return None
+
+
+def _nothing(case: Case, found: list[Finding]) -> Missing | None:
+    if setups(case) or runs(case) or case.draft or case.positions or case.header:
+        return None
+    return Missing("the server log from its first line", "nothing usable was given")
+
+
+def _accept_len(case: Case, found: list[Finding]) -> Missing | None:
+    blind = [r for r in speculative_runs(case) if r.tok_s and r.accept_len is None]
+    if not blind:
+        return None
+    run = blind[-1]
+    changed = f" ({', '.join(run.changes)})" if run.changes else ""
+    return Missing(
+        f"the accept length of {run.label}",
+        f"its throughput is known{changed}, and without the accept length nobody can say whether "
+        "acceptance or the step time changed",
+    )
+
+
+def _release(case: Case, found: list[Finding]) -> Missing | None:
+    named = [f for f in found if "release" in f.settled_by and f.confidence != "certain"]
+    known = [release_knowledge(s).release for s in setups(case)]
+    if case.engine_version is not None or any(known):
+        return None
+    if named:
+        codes = ", ".join(f.code for f in named)
+        return Missing("the engine's release", f"it decides {codes}")
+    draft = draft_config(case)
+    if draft is not None and draft.is_eagle3 and draft.aux_layer_ids and not setups(case):
+        return Missing("the engine's release", "it decides which layers the draft is fed")
+    return None
+
+
+def _measure(case: Case, found: list[Finding]) -> Missing | None:
+    if runs(case) or case.positions:
+        return None
+    if any(b.notices for b in case.boots):
+        return None
+    return Missing(
+        "decode lines of the server log under load",
+        "accept length and step time are in them, and nothing measured is known yet",
+    )
+
+
+def _baseline(case: Case, found: list[Finding]) -> Missing | None:
+    if baseline(case) is not None or not any(r.tok_s for r in speculative_runs(case)):
+        return None
+    return Missing(
+        "the same load without speculation",
+        "whether the draft wins at all, and the break-even accept length, need the plain run",
+    )
+
+
+def _features(case: Case, found: list[Finding]) -> Missing | None:
+    draft = draft_config(case)
+    if draft is None or not draft.is_eagle3 or case.training.features is not None:
+        return None
+    return Missing(
+        "the target layers the draft was trained on",
+        "only with them can the captured layers be called right or wrong",
+    )
+
+
+def _positions(case: Case, found: list[Finding]) -> Missing | None:
+    if not any(f.code in ACCEPTANCE_CODES for f in found):
+        return None
+    known = profile(case)
+    if known is not None and known.measured:
+        return None
+    return Missing(
+        "acceptance by position (spec_accept_histogram of /generate, 0.5.9 and later)",
+        "it tells wrong features (first position low) from a broken recurrent step (later ones low)",
+    )
+
+
+def _depth(case: Case, found: list[Finding]) -> Missing | None:
+    slower = any(
+        f.code in ("slower-than-baseline", "below-break-even", "speculation-cannot-win")
+        for f in found
+    )
+    if not slower or len(cost_points(case)) > 1:
+        return None
+    return Missing(
+        "a run at another num_steps with everything else equal",
+        "it splits the step time into draft forwards and a fixed part",
+    )
+
+
+def _overhead(case: Case, found: list[Finding]) -> Missing | None:
+    if not any(f.code == "step-overhead-unexplained" for f in found):
+        return None
+    return Missing(
+        "step_time_dict of /server_info (start with SGLANG_RECORD_STEP_TIME=1)",
+        "it says which part of the step the unexplained time is in",
+    )
+
+
+def _command(case: Case, found: list[Finding]) -> Missing | None:
+    if case.launches or any(s.engine == "vllm" for s in setups(case)):
+        return None
+    if not case.boots and not case.states:
+        return None
+    return Missing("the launch command", "asked and effective arguments cannot be compared")
+
+
+def _draft_config(case: Case, found: list[Finding]) -> Missing | None:
+    eagle3 = any(s.algorithm == "EAGLE3" for s in setups(case))
+    if case.draft is not None or not eagle3:
+        return None
+    return Missing("the draft's config.json", "layers, vocabulary and context were not checked")
+
+
+def _repeats(case: Case, found: list[Finding]) -> Missing | None:
+    if not any(f.code == "too-few-samples" for f in found):
+        return None
+    return Missing(
+        "five interleaved repeats of each run", "single figures leave small differences open"
+    )
