@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from specdebug.diagnosis.case import Boot, Case, Fact, Launch, ServerState
+from specdebug.diagnosis.facts import Boot, Case, Fact, Launch, ServerState
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.draft_config import DraftConfig, TargetConfig
 from specdebug.sglang.overrides import Prediction, predict

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from specdebug.diagnosis.case import (
+from specdebug.diagnosis.facts import (
     Boot,
     Fact,
     Feature,

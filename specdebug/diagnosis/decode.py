@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from specdebug.diagnosis.arguments import ReleaseKnowledge, as_int
-from specdebug.diagnosis.case import Boot, Stretch
+from specdebug.diagnosis.facts import Boot, Stretch
 from specdebug.diagnosis.findings import Evidence
 from specdebug.measure import series
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from specdebug.diagnosis.case import Case, InputSummary
 from specdebug.diagnosis.checks.registry import CHECKS
+from specdebug.diagnosis.facts import Case, InputSummary
 from specdebug.diagnosis.findings import Finding, is_fault, severity_rank
 from specdebug.diagnosis.missing import Missing, most_valuable
 from specdebug.diagnosis.values import values_of

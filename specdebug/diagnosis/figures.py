@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from specdebug.diagnosis.arguments import DRAFT_TOKENS, NUM_STEPS, TOPK, Setup, setups
-from specdebug.diagnosis.case import Case, Measured, Positions
 from specdebug.diagnosis.decode import summary_of, together
+from specdebug.diagnosis.facts import Case, Measured, Positions
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
 from specdebug.measure import acceptance, series

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from specdebug.diagnosis import convert
-from specdebug.diagnosis.case import (
+from specdebug.diagnosis.facts import (
     Boot,
     Case,
     ConfigFile,

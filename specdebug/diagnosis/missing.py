@@ -1,4 +1,4 @@
-"""The single most valuable input a case lacks, chosen from what it shows; suggests no experiment."""
+"""The single most valuable input a case lacks; suggests no experiment (see advice.py)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import draft_config, release_knowledge, setups
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, cost_points, profile, runs, speculative_runs
 from specdebug.diagnosis.findings import Finding
 
@@ -34,7 +34,7 @@ ACCEPTANCE_CODES = {
 def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
     """The first of an ordered list of gaps; None when none of them is open.
 
-    The order puts first what changes a verdict, then what splits causes, then what firms figures up.
+    First comes what changes a verdict, then what splits causes, then what firms figures up.
     """
     found = list(findings)
     for rule in (_nothing, _accept_len, _release, _measure, _baseline, _features, _positions):
@@ -119,7 +119,7 @@ def _positions(case: Case, found: list[Finding]) -> Missing | None:
         return None
     return Missing(
         "acceptance by position (spec_accept_histogram of /generate, 0.5.9 and later)",
-        "it tells wrong features (first position low) from a broken recurrent step (later ones low)",
+        "it tells wrong features (first position low) from a broken recurrent step (later low)",
     )
 
 

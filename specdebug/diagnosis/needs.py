@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from specdebug.diagnosis.arguments import setups
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, cost_points, profile, speculative_runs
 from specdebug.diagnosis.reference import reference_for
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import setups
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 
 __all__ = ["Reference", "reference_for"]
 

@@ -16,12 +16,12 @@ from specdebug.diagnosis.arguments import (
     setups,
     target_config,
 )
-from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.draft_files import report_of, served_context
 from specdebug.diagnosis.checks.layers import layers_of
 from specdebug.diagnosis.checks.serving import asked_concurrency
 from specdebug.diagnosis.decode import summary_of, window_reading
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (
     Run,
     base_step_ms,
@@ -111,7 +111,8 @@ def _arguments(case: Case) -> dict[str, Any]:
 
 
 def _measured(case: Case) -> dict[str, Any]:
-    main, out = primary(case), {}
+    main = primary(case)
+    out: dict[str, Any] = {}
     wanted = asked_concurrency(case)
     if wanted is not None:
         out["concurrency"] = int(wanted[0]) if wanted[0] == int(wanted[0]) else wanted[0]

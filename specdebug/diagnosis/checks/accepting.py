@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 from specdebug.diagnosis.arguments import NUM_STEPS, setups
-from specdebug.diagnosis.case import Boot, Case, Stretch
 from specdebug.diagnosis.checks.prompts import random_prompts
 from specdebug.diagnosis.decode import (
     busy_indices,
@@ -14,6 +13,7 @@ from specdebug.diagnosis.decode import (
     line_evidence,
     summary_of,
 )
+from specdebug.diagnosis.facts import Boot, Case, Stretch
 from specdebug.diagnosis.figures import Run, profile, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.diagnosis.reference import reference_for

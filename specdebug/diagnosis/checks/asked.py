@@ -15,8 +15,8 @@ from specdebug.diagnosis.arguments import (
     release_knowledge,
     setups,
 )
-from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.decode import window_reading
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
 
 CHAIN_ALGORITHMS = {"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 
-from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.prompts import random_prompts
 from specdebug.diagnosis.checks.serving import running_requests_capped
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (
     Run,
     base_step_ms,

@@ -6,7 +6,6 @@ import math
 from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import release_knowledge, setups
-from specdebug.diagnosis.case import Boot, Case
 from specdebug.diagnosis.decode import (
     NEW_RATE,
     OLD_RATE,
@@ -15,6 +14,7 @@ from specdebug.diagnosis.decode import (
     line_evidence,
     window_reading,
 )
+from specdebug.diagnosis.facts import Boot, Case
 from specdebug.diagnosis.figures import Run, baseline, runs, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 

@@ -12,7 +12,7 @@ from specdebug.diagnosis.arguments import (
     setups,
     target_config,
 )
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
 from specdebug.eagle import checkpoint
 from specdebug.eagle.checkpoint import CheckpointReport

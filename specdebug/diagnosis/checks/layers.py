@@ -14,7 +14,7 @@ from specdebug.diagnosis.arguments import (
     target_architecture,
     target_config,
 )
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
 from specdebug.eagle import aux_layers
 from specdebug.eagle.aux_layers import Capture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from specdebug.diagnosis.case import Boot, Case, Notice
+from specdebug.diagnosis.facts import Boot, Case, Notice
 from specdebug.diagnosis.findings import Evidence, Finding, Severity
 
 _BUSY = re.compile(

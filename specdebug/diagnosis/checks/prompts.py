@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 

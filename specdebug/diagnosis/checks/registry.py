@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from specdebug.diagnosis import needs
-from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.checks import (
     accepting,
     asked,
@@ -18,6 +17,7 @@ from specdebug.diagnosis.checks import (
     prompts,
     serving,
 )
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Finding
 
 __all__ = ["CHECKS", "Check"]

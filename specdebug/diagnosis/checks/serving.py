@@ -10,8 +10,8 @@ from specdebug.diagnosis.arguments import (
     setups,
     target_config,
 )
-from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.decode import DecodeSummary, summary_of, together
+from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, comparable, runs
 from specdebug.diagnosis.findings import Evidence, Finding
 
