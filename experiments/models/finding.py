@@ -19,6 +19,8 @@ class Finding(models.Model):
         OPEN = "open", "open"
         FIXED = "fixed", "fixed, verified"
         SET_ASIDE = "set-aside", "set aside"
+        # Looked at again, with more evidence or a better rule, no run shows it any more.
+        WITHDRAWN = "withdrawn", "withdrawn"
 
     investigation = models.ForeignKey(
         "Investigation", on_delete=models.CASCADE, related_name="findings"
@@ -66,6 +68,7 @@ class FindingEvent(models.Model):
         FIXED = "fixed", "fixed, verified"
         REOPENED = "reopened", "reopened"
         SET_ASIDE = "set-aside", "set aside"
+        WITHDRAWN = "withdrawn", "withdrawn"
 
     finding = models.ForeignKey(Finding, on_delete=models.CASCADE, related_name="events")
     kind = models.CharField(max_length=10, choices=Kind)

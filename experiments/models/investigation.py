@@ -38,6 +38,8 @@ class Investigation(models.Model):
     # What is known outside the runs, e.g. {"training": {"val_accuracy": 0.747, ...}}; the same
     # form as the notes of `specdebug check`.
     notes = models.JSONField(default=dict, blank=True)
+    # Findings in the files that belong to no run, in the form of docs/check-json.md.
+    shown = models.JSONField(default=list, blank=True)
     # Set for investigations that the program itself loads, so that loading twice changes nothing.
     source = models.CharField(max_length=40, blank=True, db_index=True)
     created_by = models.ForeignKey(
@@ -49,6 +51,11 @@ class Investigation(models.Model):
 
     class Meta:
         ordering = ["-updated_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["source"], condition=~models.Q(source=""), name="source_once"
+            )
+        ]
 
     def __str__(self) -> str:
         return self.title

@@ -81,7 +81,10 @@ class Run(models.Model):
     # When findings and verdicts were drawn from it, and why that failed where it did.
     checked_at = models.DateTimeField(null=True, blank=True)
     check_problem = models.TextField(blank=True)
-    # [{"code", "missing"}]: what could not be judged, and the input that would decide it.
+    # What the library found in this run alone, as it gave it: findings in the form of
+    # docs/check-json.md, and [{"code", "missing"}] for what could not be judged. The life of a
+    # finding over runs is folded from these.
+    shown = models.JSONField(default=list, blank=True)
     untried = models.JSONField(default=list, blank=True)
     created_at = models.DateTimeField(auto_now_add=True)
 

@@ -36,7 +36,7 @@ from experiments.queries.figures import figures_of
 from experiments.queries.goal import Goal, goal_of, obstacles_in
 
 # The kind under which a run's own log is kept as evidence.
-RUN_LOG = "run-log"
+RUN_LOG = "server-log"
 
 
 @dataclass(frozen=True)

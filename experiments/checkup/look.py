@@ -1,0 +1,121 @@
+"""What the library finds in one run: its own case, its family's, and what a patch leaves open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.models import ConfigChange
+from experiments.queries import Dossier, RunFacts
+from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.findings import Finding
+from specdebug.eagle import aux_layers
+from specdebug.eagle.draft_config import DraftConfig
+from specdebug.reference import capture
+
+# Findings that need figures at two depths; what the run's own case says of them is less.
+FAMILY_CODES = frozenset({"acceptance-collapses", "draft-too-deep", "step-overhead-unexplained"})
+# The release's rules say what is captured, not what a patched source captures.
+CAPTURE_CODES = frozenset({"aux-layer-mismatch", "aux-layer-not-capturable"})
+CAPTURE_SOURCES = ("deepseek_v2.py", "llama.py", "qwen2.py", "qwen3.py", "model_runner.py")
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Findings of one run, and by code what is missing to judge the others."""
+
+    findings: tuple[Finding, ...]
+    untried: Mapping[str, str]
+
+
+def look(
+    own: Case, facts: RunFacts | None, family: Case | None = None, *, patched: bool = False
+) -> Seen:
+    """Diagnose the run's own case; for findings over several depths its family's.
+
+    patched: the source that captures the hidden states is not the release's (`capture_patched`).
+    """
+    from specdebug.diagnosis.diagnose import diagnose
+
+    alone = diagnose(own)
+    found = {f.code: f for f in alone.findings}
+    untried = dict(alone.untried)
+    if family is not None:
+        together = diagnose(family)
+        for code in FAMILY_CODES:
+            found.pop(code, None)
+            untried.pop(code, None)
+        found |= {f.code: f for f in together.findings if f.code in FAMILY_CODES}
+        untried |= {c: what for c, what in together.untried if c in FAMILY_CODES}
+    if facts is not None:
+        _account_for_source(own, facts, found, untried, patched)
+    return Seen(tuple(found.values()), untried)
+
+
+def _account_for_source(
+    own: Case,
+    facts: RunFacts,
+    found: dict[str, Finding],
+    untried: dict[str, str],
+    patched: bool,
+) -> None:
+    """Where the engine's source is not the release's, drop what only the release's rules say."""
+    missing = ""
+    if facts.reference_engine:
+        missing = _reference_capture(own)
+        found.pop("aux-layer-not-capturable", None)
+        if "aux-layer-mismatch" not in found and missing:
+            untried["aux-layer-mismatch"] = missing
+        return
+    if patched:
+        for code in CAPTURE_CODES:
+            found.pop(code, None)
+            untried[code] = "the capture's source is patched: a log that says what was captured"
+
+
+def capture_patched(found: Dossier, facts: RunFacts) -> bool:
+    """Whether the run, or one that it follows or repeats, changed the source that captures."""
+    row: RunFacts | None = facts
+    passed: set[int] = set()
+    while row is not None and row.run.pk not in passed:
+        if any(
+            change.kind == ConfigChange.Kind.PATCH and change.key.endswith(CAPTURE_SOURCES)
+            for change in row.changes
+        ):
+            return True
+        passed.add(row.run.pk)
+        row = found.run(row.run.repeats_run_id or row.run.follows_id)
+    return False
+
+
+def reference_layers(own: Case) -> tuple[int, ...] | None:
+    """The hidden states the reference engine captures for the case's draft; None if unknown.
+
+    It takes -1 for the embedding, which the releases it is modelled on do only with a patch.
+    """
+    if own.draft is None:
+        return None
+    ids = DraftConfig.from_dict(own.draft.raw).aux_layer_ids
+    layers = own.target.raw.get("num_hidden_layers") if own.target else None
+    if ids is None or not isinstance(layers, int):
+        return None
+    try:
+        return capture.resolve(
+            list(ids), own.draft.source, num_layers=layers, num_aux=len(ids)
+        ).hidden_states
+    except capture.CaptureError:
+        return None
+
+
+def _reference_capture(own: Case) -> str:
+    """What is missing to say that the draft is fed as in training; empty when it is."""
+    features: Any = own.training.features
+    if features is None:
+        return "training.features in the investigation's notes"
+    layers = reference_layers(own)
+    if layers is None:
+        return "the draft's and the target's config.json"
+    if layers != aux_layers.normal(features):
+        return "captured layers differ from the training's in a way no rule describes"
+    return ""

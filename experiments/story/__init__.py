@@ -1,0 +1,1 @@
+"""The example investigation: as it was recorded, and replayed on the reference engine."""
