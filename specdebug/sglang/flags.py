@@ -163,8 +163,8 @@ def _launches(
                     return inner
     guess = _guess(words)
     options = [text.split("=")[0] for text in texts if _is_flag(text)]
-    known = sum(_resolve(option, guess)[0] is not None for option in options)
-    if texts and texts[0].startswith("--") and (known >= 2 or texts[0].startswith("--spec")):
+    count = sum(_resolve(option, guess)[0] is not None for option in options)
+    if texts and texts[0].startswith("--") and (count >= 2 or texts[0].startswith("--spec")):
         # Arguments alone, as compose files have them: there lines need no backslash.
         kept = [problem for problem in problems if "backslash" not in problem[1]]
         return [_read(words, 0, guess, variables, kept)]

@@ -1,16 +1,34 @@
-"""Reads an SGLang server log, whole or growing, into boots with their arguments, events and decode
-lines."""
+"""Reads an SGLang server log, whole or growing, into boots with arguments, events, decode lines."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from datetime import datetime
-from typing import IO, Any, Literal
+from collections.abc import Iterable
+from pathlib import Path
+from typing import IO
 
-from specdebug.sglang.decode_table import Aggregate, Column, DecodeLine, DecodeTable
-from specdebug.sglang.releases import Release
+import numpy as np
+
+from specdebug.sglang.decode_block import BlockParser
+from specdebug.sglang.decode_table import Aggregate, Column, DecodeLine, DecodeTable, Ints
+from specdebug.sglang.log_boot import KEPT_TEXT, BootBuilder, argument_stage
+from specdebug.sglang.log_events import MODEL_LOAD, event_of, phase_of
+from specdebug.sglang.log_input import Decoder, pieces
+from specdebug.sglang.log_line import DECODE, clean, decode_line, take_apart
+from specdebug.sglang.log_scan import Scan, Scanner
+from specdebug.sglang.log_types import (
+    Boot,
+    Event,
+    EventKind,
+    LineClass,
+    LineKind,
+    ModelLoad,
+    Phase,
+    ServerLog,
+    Warned,
+)
+from specdebug.sglang.rules import Rule
+from specdebug.sglang.server_args import read_server_args
 
 __all__ = [
     "Aggregate",
@@ -21,6 +39,7 @@ __all__ = [
     "Event",
     "EventKind",
     "LineClass",
+    "LineKind",
     "LogReader",
     "ModelLoad",
     "Phase",
@@ -30,193 +49,282 @@ __all__ = [
     "read_log",
 ]
 
-EventKind = Literal[
-    "ready",
-    "startup-limits",
-    "capture-begin",
-    "capture-end",
-    "capture-draft-begin",
-    "capture-draft-end",
-    "capture-failed",
-    "graph-disabled",
-    "simulated-acceptance",
-    "exception",
-    "error-message",
-    "out-of-memory",
-    "child-died",
-    "watchdog",
-    "retracted",
-    "port-in-use",
-    "missing-model",
-    "health-check-failed",
-    "warmup-failed",
-    "aux-capture",
-]
-PhaseName = Literal[
-    "starting", "loading weights", "capturing graphs", "warming up", "ready", "failed"
-]
-
-
-@dataclass(frozen=True, slots=True)
-class Event:
-    """Something the engine said once; `text` is verbatim (at most 2,000 characters), `line`
-    1-based.
-
-    `fields` holds what was read out of it (for example max_running_requests, exit_code, captured,
-    expected)."""
-
-    kind: EventKind
-    line: int
-    text: str
-    rank: str
-    time: datetime | None
-    fields: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Warned:
-    """A line of the argument stage: bare, before logging is set up. `rule` names the rule of
-    overrides that prints it, None when no rule is known to."""
-
-    line: int
-    text: str
-    rule: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class ModelLoad:
-    """One `Load weight end`: the class that really loaded (`type=`), on which rank, in how many
-    seconds."""
-
-    line: int
-    model_type: str
-    rank: str
-    seconds: float | None
-    text: str
-
-
-@dataclass(frozen=True)
-class Boot:
-    """One start of the server inside a log.
-
-    `server_args` are effective values (None if the dump is not in the file), printed on
-    `server_args_line`. `release` is set when the log names it; `release_between` bounds it by what
-    only some releases print (either end None). `decode` has one table per rank that printed decode
-    lines. Lines are 1-based over the whole file.
-    """
-
-    start_line: int
-    end_line: int
-    server_args: Mapping[str, Any] | None
-    server_args_line: int | None
-    argument_warnings: tuple[Warned, ...]
-    release: Release | None
-    release_between: tuple[Release | None, Release | None]
-    model_loads: tuple[ModelLoad, ...]
-    events: tuple[Event, ...]
-    event_counts: Mapping[EventKind, int]
-    decode: Mapping[str, DecodeTable]
-    prefill_lines: int
-
-    def first(self, *kinds: EventKind) -> Event | None:
-        """The first event of one of these kinds."""
-        return next((event for event in self.events if event.kind in kinds), None)
-
-    def decode_lines(self) -> Iterator[DecodeLine]:
-        """The kept decode lines of all ranks in file order."""
-        raise NotImplementedError
-
-    @property
-    def decode_count(self) -> int:
-        """How many decode lines this boot printed, kept or not."""
-        return sum(table.count for table in self.decode.values())
-
-
-@dataclass(frozen=True)
-class ServerLog:
-    """A log read to its end.
-
-    `is_excerpt`: no start-up line is in it, so absence of a warning or of a graph capture proves
-    nothing. `unread_decode_lines` look like decode lines and could not be read (their first few
-    stand in `problems`); `unknown_lines` carry nothing this reader knows. `problems` are (line,
-    message).
-    """
-
-    source: str
-    boots: tuple[Boot, ...]
-    is_excerpt: bool
-    total_lines: int
-    unknown_lines: int
-    unread_decode_lines: int
-    total_bytes: int
-    problems: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Where a starting server is; `done`/`total` count weight shards or graph batch sizes while
-    they are printed."""
-
-    name: PhaseName
-    done: int | None = None
-    total: int | None = None
-
-    def __str__(self) -> str:
-        return self.name if self.done is None else f"{self.name} {self.done}/{self.total}"
-
-
-@dataclass(frozen=True, slots=True)
-class LineClass:
-    """What one line is. `phase` is the phase it announces, None when it announces none."""
-
-    kind: EventKind | Literal["decode", "prefill", "server-args", "model-load", "http", "other"]
-    phase: Phase | None
-    rank: str
-    time: datetime | None
-    message: str
-    decode: DecodeLine | None = None
+_LONGEST = 1 << 20  # bytes of one line; what is longer is read in pieces
+_KEPT_ROWS = 400_000  # decode lines kept over all ranks and boots; beyond, tables are thinned
+_KEPT_PROBLEMS = 50
+_KEPT_EXTRAS = 1_000
 
 
 def classify_line(text: str, line: int = 1) -> LineClass:
     """Read one line by itself, as a live tail needs it; never raises."""
-    raise NotImplementedError
+    text = clean(text)[:_LONGEST]
+    parts = take_apart(text)
+    at = text.find(DECODE)
+    if at >= 0 and (found := decode_line(text, at, line)) is not None:
+        return LineClass("decode", None, found.rank, found.time, text[at:], found)
+    kind: LineKind = "other"
+    event = event_of(parts.message)
+    if "Prefill batch" in text:
+        kind = "prefill"
+    elif event is not None:
+        kind = event[0]
+    elif MODEL_LOAD.search(parts.message):
+        kind = "model-load"
+    elif "server_args=" in text:
+        kind = "server-args"
+    elif " HTTP/1." in text:
+        kind = "http"
+    phase = None if kind in ("prefill", "http") else phase_of(text)
+    return LineClass(kind, phase, parts.rank, parts.time, parts.message)
 
 
 class LogReader:
-    """Reads a log in pieces as they arrive; `phase` follows the start and `result()` may be asked
-    at any time."""
+    """Reads a log in pieces as they arrive; `phase` follows the start, `result()` may be asked
+    anytime.
+
+    Time is linear in the bytes fed. Decode lines are kept up to a fixed number; beyond, each rank
+    keeps every second, fourth... line while its aggregates stay exact.
+    """
 
     def __init__(self, source: str = "server.log") -> None:
-        raise NotImplementedError
+        self.source = source
+        self._decoder = Decoder()
+        self._carry = b""
+        self._lines = 0
+        self._bytes = 0
+        self._known = 0
+        self._unread = 0
+        self._cut = False
+        self._problems: list[tuple[int, str]] = []
+        self._scanner = Scanner()
+        self._parser = BlockParser()
+        self._boots = [BootBuilder(1)]
+        self._waiting: list[bytes] = []
+        self._waiting_numbers: list[Ints] = []
+        self._waiting_bytes = 0
+        self._pending: list[tuple[Warned, tuple[Rule, ...]]] = []
+        self._closed = False
 
     @property
     def phase(self) -> Phase:
         """The phase of the newest boot."""
-        raise NotImplementedError
+        return self._boots[-1].phase
+
+    @property
+    def lines(self) -> int:
+        """How many whole lines have been read."""
+        return self._lines
 
     def feed(self, data: bytes | str) -> None:
         """Take the next piece, split anywhere; an unfinished last line waits for the rest."""
-        raise NotImplementedError
+        if self._closed:
+            raise ValueError("this reader is closed; make a new one for another log")
+        raw = data.encode("utf-8", "replace") if isinstance(data, str) else data
+        self._bytes += len(raw)
+        if isinstance(data, bytes):
+            raw = self._decoder.decode(raw)
+        # Pieces of bounded size keep the arrays behind them small.
+        for at in range(0, len(raw), _LONGEST):
+            self._feed(raw[at : at + _LONGEST])
+
+    def _feed(self, raw: bytes) -> None:
+        end = raw.rfind(b"\n") + 1
+        if end:
+            whole = self._carry + raw[:end] if self._carry else raw[:end]
+            self._carry = raw[end:]
+            self._take(whole)
+        else:
+            self._carry += raw
+            if len(self._carry) > _LONGEST:
+                self._take_part()
+        if self._carry and self._boots[-1].phase.name != "ready":
+            # A progress bar draws over its own line and ends it only when it is done.
+            phase = phase_of(self._carry[-400:].decode("utf-8", "replace"))
+            self._boots[-1].phase = phase or self._boots[-1].phase
+
+    def _take_part(self) -> None:
+        """Read a part of a line that does not end; carriage returns count as ends."""
+        if not self._cut:
+            self._problem(self._lines + 1, "a line of more than 1 MiB was read in pieces")
+            self._cut = True
+        cut = self._carry.rfind(b"\r") + 1 or len(self._carry)
+        part, self._carry = self._carry[:cut], self._carry[cut:]
+        before = self._lines
+        self._take(part.replace(b"\r", b"\n") + b"\n", same_line=True)
+        self._lines = before
+
+    def _take(self, data: bytes, same_line: bool = False) -> None:
+        boot = self._boots[-1]
+        scan = self._scanner.scan(data, starting=not boot.served)
+        size = len(scan.starts)
+        numbers = (
+            np.full(size, self._lines + 1)
+            if same_line
+            else np.arange(self._lines + 1, self._lines + 1 + size)
+        )
+        self._known += len(scan.decode) + len(scan.prefill) + scan.access
+        done = prefilled = 0
+        for at in scan.marked:
+            upto = int(np.searchsorted(scan.decode, at))
+            if upto > done:
+                self._decode(data, scan, scan.decode[done:upto], numbers)
+                done = upto
+            text = data[scan.starts[at] : scan.ends[at]].decode("utf-8", "replace")
+            self._look(clean(text), int(numbers[at]))
+            if self._boots[-1] is not boot:
+                before = int(np.searchsorted(scan.prefill, at))
+                boot.prefill += before - prefilled
+                boot, prefilled = self._boots[-1], before
+        if done < len(scan.decode):
+            self._decode(data, scan, scan.decode[done:], numbers)
+        boot.prefill += len(scan.prefill) - prefilled
+        self._lines += size
+        boot.end_line = max(self._lines, 1)
+
+    def _decode(self, data: bytes, scan: Scan, rows: Ints, numbers: Ints) -> None:
+        """Put decode lines aside; they are read some thousands at a time."""
+        self._boots[-1].served = True
+        if len(rows) == len(scan.starts):
+            self._waiting.append(data)
+        else:
+            starts, ends = scan.starts[rows].tolist(), (scan.ends[rows] + 1).tolist()
+            self._waiting += [data[s:e] for s, e in zip(starts, ends, strict=True)]
+        self._waiting_numbers.append(numbers[rows])
+        self._waiting_bytes += int((scan.ends[rows] - scan.starts[rows]).sum())
+        if self._waiting_bytes > _LONGEST // 2:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Read the decode lines put aside; all of them belong to the newest boot."""
+        if not self._waiting:
+            return
+        boot = self._boots[-1]
+        block, numbers = b"".join(self._waiting), np.concatenate(self._waiting_numbers)
+        self._waiting, self._waiting_numbers, self._waiting_bytes = [], [], 0
+        boot.decode_form(block[: block.index(b"\n")].decode("utf-8", "replace").rstrip("\r"))
+        batches, odd, unread = self._parser.parse(block, numbers)
+        for rank, batch in batches:
+            boot.table(rank).add(batch)
+        for line in odd:
+            extras = boot.table(line.rank).extras
+            if len(extras) < _KEPT_EXTRAS:
+                extras[line.line] = line.extra
+        self._unread += len(unread)
+        for failure in unread:
+            self._problem(
+                failure.line, f"looks like a decode line and cannot be read: {failure.text[:160]!r}"
+            )
+        tables = [table for b in self._boots for table in b.tables.values()]
+        while sum(table.kept for table in tables) > _KEPT_ROWS:
+            max(tables, key=lambda table: table.kept).halve()
+
+    def _look(self, text: str, line: int) -> None:
+        """Read a line that may matter: arguments, a warning of the argument stage, an event."""
+        parts = take_apart(text)
+        boot = self._boots[-1]
+        if "erver_args=" in text or "ServerArgs(" in text:
+            args = read_server_args(text)
+            if args is not None:
+                self._boot(line, args).arguments(args, line, text)
+                self._known += 1
+                return
+        stage, rules = argument_stage(parts, before_dump=boot.server_args is None or boot.served)
+        if stage:
+            warned = Warned(line, text[:KEPT_TEXT], rules[0].id if rules else None)
+            if boot.served or boot.failed:
+                self._pending.append((warned, rules))
+            else:
+                boot.warn(warned, rules)
+            if event_of(parts.message) is not None:
+                boot.announce(parts, text, line)
+            self._known += 1
+            return
+        message = parts.message
+        restarted = (
+            boot.served
+            and boot.started
+            and ("Init torch distributed begin" in message or "Load weight begin" in message)
+        )
+        if restarted or (self._pending and "Traceback (most recent call last)" in message):
+            boot = self._boot(line, None)
+        phase = phase_of(text)
+        if phase is not None and (boot.phase.name != "ready" or phase.name == "failed"):
+            boot.phase = phase
+        self._known += boot.announce(parts, text, line)
+
+    def _boot(self, line: int, args: dict[str, object] | None) -> BootBuilder:
+        """The boot that a dump or restart on `line` belongs to; a new one if this one has begun."""
+        boot = self._boots[-1]
+        begun = boot.server_args is not None or boot.served or boot.started or boot.failed
+        if args is not None and boot.server_args is not None and not boot.served:
+            # Several nodes of one server write into one file: only their rank differs.
+            differing = {k for k in args if args[k] != boot.server_args.get(k)}
+            if differing and differing <= {"node_rank", "random_seed", "port", "nccl_port"}:
+                return boot
+        if not begun:
+            boot.phase = Phase("starting")
+            return boot
+        self._flush()
+        start = min([line, *(warned.line for warned, _ in self._pending)])
+        boot.end_line = start - 1
+        new = BootBuilder(start)
+        for warned, rules in self._pending:
+            new.warn(warned, rules)
+        self._pending = []
+        self._boots.append(new)
+        return new
+
+    def _problem(self, line: int, message: str) -> None:
+        if len(self._problems) < _KEPT_PROBLEMS:
+            self._problems.append((line, message))
 
     def close(self) -> ServerLog:
-        """Take the unfinished last line too and return the whole; the reader takes no more
-        afterwards."""
-        raise NotImplementedError
+        """Take the unfinished last line too and return the whole; the reader takes no more then."""
+        if not self._closed:
+            rest = self._carry + self._decoder.close()
+            self._carry = b""
+            if rest:
+                self._take(rest + b"\n")
+        self._closed = True
+        return self.result()
 
     def result(self) -> ServerLog:
         """What has been read so far, the unfinished last line left out."""
-        raise NotImplementedError
+        self._flush()
+        for warned, rules in self._pending:
+            # Warnings with no start behind them belong to what was already there.
+            self._boots[-1].warn(warned, rules)
+        self._pending = []
+        boots = tuple(boot.build() for boot in self._boots if not boot.empty)
+        return ServerLog(
+            source=self.source,
+            boots=boots,
+            is_excerpt=not any(
+                boot.started and (boot.server_args or boot.loads) for boot in self._boots
+            ),
+            total_lines=self._lines,
+            unknown_lines=max(0, self._lines - self._known),
+            unread_decode_lines=self._unread,
+            total_bytes=self._bytes,
+            problems=tuple(self._problems),
+        )
 
 
 def read_log(
     log: str | os.PathLike[str] | IO[bytes] | IO[str] | Iterable[str | bytes],
     source: str | None = None,
 ) -> ServerLog:
-    """Read a log from a path (plain, gzip, xz, bzip2, zstd where available), a file object, or
-    lines.
+    """Read a log from a path (plain, gzip, xz, bzip2, zstd where available), a file, or lines.
 
     A `str` is a path; wrap text in `io.StringIO`. UTF-8 and UTF-16 are told apart; time is linear
     in size and memory bounded. Raises OSError when the file cannot be opened and ValueError when
     compressed data is broken before anything could be read.
     """
-    raise NotImplementedError
+    if source is None:
+        source = Path(log).name if isinstance(log, str | os.PathLike) else "server.log"
+    reader = LogReader(source)
+    for piece, problem in pieces(log):
+        if problem:
+            reader._problem(reader.lines + 1, problem)
+        reader.feed(piece)
+    return reader.close()

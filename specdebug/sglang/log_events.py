@@ -1,0 +1,164 @@
+"""What a log line announces: which lines deserve a look, and what event or phase each is."""
+
+from __future__ import annotations
+
+import re
+
+from specdebug.sglang.log_types import EventKind, Phase, PhaseName
+
+# Every line that matters, other than decode and prefill lines, contains one of these.
+NEEDLES: tuple[bytes, ...] = (
+    b"erver_args=",
+    b"ServerArgs(",
+    b"peculative",
+    b"SpecV2",
+    b"spec v2",
+    b"ttention backend",
+    b"apture ",
+    b"aptured ",
+    b"Capturing",
+    b"Load weight",
+    b"shards",
+    b"torch distributed",
+    b"ready to roll",
+    b"max_total_num_tokens=",
+    b"xception",
+    b"Error",
+    b"igquit",
+    b"SIGQUIT",
+    b"is dead",
+    b"Exit code:",
+    b"ut of memory",
+    b"Not enough memory",
+    b"etract",
+    b"watchdog timeout",
+    b"Health check failed",
+    b"Initialization failed",
+    b"already in use",
+    b"graph is disabled",
+    b"graph because",
+    b"SIMULATE_ACC",
+    b"imulate_acc",
+    b"KV Cache is allocated",
+    b"Memory pool end",
+    b"glang==",
+    b"lmsysorg/sglang:",
+    b"glang version",
+)
+LOOK = re.compile(b"|".join(re.escape(needle) for needle in (b"Decode batch", *NEEDLES)))
+# While a server runs, one of these announces that something else than serving happens.
+GATES: tuple[bytes, ...] = (
+    b"erver_args=",
+    b"Traceback (most recent call last)",
+    b"Load weight begin",
+    b"KV cache pool is full",
+    b"out of memory",
+    b"igquit",
+    b"watchdog timeout",
+)
+
+_EVENTS: tuple[tuple[EventKind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))  # type: ignore[misc]
+    for kind, pattern in (
+        ("ready", r"fired up and ready to roll"),
+        (
+            "startup-limits",
+            r"max_total_num_tokens=(?P<max_total_num_tokens>\d+)"
+            r"(?:.*?max_running_requests=(?P<max_running_requests>\d+))?"
+            r"(?:.*?context_len=(?P<context_len>\d+))?",
+        ),
+        ("capture-draft-begin", r"Capture draft (?:.*?)(?:cuda|CUDA|npu|cpu) graph begin"),
+        (
+            "capture-draft-end",
+            r"Capture draft (?:.*?)(?:cuda|CUDA|npu|cpu) graph end(?:.*?elapsed:? (?P<seconds>[\d.]+))?",
+        ),
+        ("capture-failed", r"Capture (?:cuda|CUDA|npu|cpu)? ?graph failed"),
+        ("capture-begin", r"Capture (?:.*?)(?:cuda|CUDA|npu|cpu) graph begin"),
+        (
+            "capture-end",
+            r"Capture (?:.*?)(?:cuda|CUDA|npu|cpu) graph end(?:.*?elapsed:? (?P<seconds>[\d.]+))?",
+        ),
+        ("graph-disabled", r"(?i:cuda graph is disabled|Disable cuda graph because)(?P<reason>.*)"),
+        ("simulated-acceptance", r"(?i)simulate_acc(?:_len)?[^\d]{0,20}(?P<length>\d+(?:\.\d+)?)?"),
+        (
+            "aux-capture",
+            r"captured (?P<captured>\d+) of (?P<expected>\d+) aux hidden states"
+            r"|mat1 and mat2 shapes cannot be multiplied "
+            r"\((?P<rows>\d+)x(?P<got>\d+) and (?P<want>\d+)x(?P<out>\d+)\)"
+            r"|unsupported operand type\(s\) for \+: 'Tensor' and 'NoneType'",
+        ),
+        (
+            "out-of-memory",
+            r"CUDA out of memory|OutOfMemoryError|Not enough memory\. Please try"
+            r"|(?P<stage>Prefill|Decode) out of memory|HIP out of memory",
+        ),
+        (
+            "retracted",
+            r"(?:KV cache pool is full\. )?Retract requests.*?#retracted_reqs: (?P<requests>\d+)"
+            r"|KV cache pool is full\. Retract requests",
+        ),
+        ("watchdog", r"watchdog timeout"),
+        ("port-in-use", r"(?i)address already in use|port (?P<port>\d+) is (?:already )?in use"),
+        (
+            "missing-model",
+            r"(?:OSError|HFValidationError|RepositoryNotFoundError|FileNotFoundError|EntryNotFoundError)"
+            r": (?P<what>.{0,200})|is not a local folder and is not a valid model identifier",
+        ),
+        ("health-check-failed", r"Health check failed"),
+        ("warmup-failed", r"Initialization failed\. warmup error"),
+        (
+            "child-died",
+            r"Received sigquit from a child|SIGQUIT received|Rank (?P<rank>\d+) scheduler is dead"
+            r"|Exit code: (?P<exit_code>-?\d+)",
+        ),
+        (
+            "exception",
+            r"(?P<where>[\w ]{1,60}) hit an exception|Traceback \(most recent call last\)",
+        ),
+        (
+            "error-message",
+            r"^(?P<error>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?:: (?P<message>.{0,500}))?",
+        ),
+    )
+)
+_PHASES: tuple[tuple[PhaseName, re.Pattern[str]], ...] = (
+    ("ready", re.compile(r"fired up and ready to roll")),
+    ("failed", re.compile(r"hit an exception|[Ss]igquit|SIGQUIT received|scheduler is dead")),
+    ("warming up", re.compile(r"max_total_num_tokens=\d|Application startup complete")),
+    ("capturing graphs", re.compile(r"Capture .*graph begin|Capturing ")),
+    ("loading weights", re.compile(r"Load weight begin|(?i:shards)\s*:")),
+    ("starting", re.compile(r"server_args=")),
+)
+_PROGRESS = re.compile(r"(\d{1,6})/(\d{1,6})(?= \[| Completed|,|\s|$)")
+_RELEASE = re.compile(
+    r"(?:lmsysorg/)?(?i:sglang)(?:\[[\w,]*\])?\s*(?:==|:\s*v?|-v?|\s+v(?:ersion)?[:= ]*v?)"
+    r"(\d+\.\d+\.\d+[\w.]*)"
+)
+MODEL_LOAD = re.compile(r"Load weight end\.(?:.*?elapsed=([\d.]+) ?s)?.*?type=([\w.]+)")
+
+
+def event_of(message: str) -> tuple[EventKind, dict[str, str]] | None:
+    """The event a message announces and what it says, None for none."""
+    for kind, pattern in _EVENTS:
+        match = pattern.search(message)
+        if match is not None:
+            return kind, {k: v.strip() for k, v in match.groupdict().items() if v is not None}
+    return None
+
+
+def phase_of(text: str) -> Phase | None:
+    """The phase a line announces, with its progress if a bar is in it."""
+    for name, pattern in _PHASES:
+        if pattern.search(text):
+            if name in ("loading weights", "capturing graphs"):
+                bars = _PROGRESS.findall(text)
+                if bars:
+                    return Phase(name, int(bars[-1][0]), int(bars[-1][1]))
+            return Phase(name)
+    return None
+
+
+def release_named(message: str) -> str | None:
+    """The release number a line names for SGLang itself, None if it names none."""
+    match = _RELEASE.search(message)
+    return match[1] if match else None

@@ -1,0 +1,180 @@
+"""Finds the lines of a piece of log that matter, at memory speed; reads none of them.
+
+A serving log is nearly all access, prefill and decode lines behind equal prefixes: those are told
+by eight bytes at the place where their message starts. What is left is searched line by line if it
+is little, by a few fixed strings if it is much.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from specdebug.sglang.decode_table import Ints
+from specdebug.sglang.log_events import GATES, LOOK, NEEDLES
+
+_DECODE = b"Decode batch"
+_PREFILL = b"Prefill batch"
+_ACCESS = b"INFO:   "
+_FEW = 2_000
+_MAX_OFFSETS = 12
+_GUESSES = 4
+
+
+def _word(text: bytes) -> int:
+    return int.from_bytes(text, "little")
+
+
+_DECODE_WORD, _PREFILL_WORD, _ACCESS_WORD = (
+    _word(b"Decode b"),
+    _word(b"Prefill "),
+    _word(_ACCESS),
+)
+_BRACKET = int.from_bytes(b"] ", "little")
+
+
+@dataclass(slots=True)
+class Scan:
+    """Line bounds (`ends` excludes the newline) and indices of the lines of each kind."""
+
+    starts: Ints
+    ends: Ints
+    decode: Ints
+    prefill: Ints
+    marked: list[int]
+    access: int
+
+
+class Scanner:
+    """Remembers where messages start behind the prefixes it has met."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+
+    def scan(self, data: bytes, starting: bool) -> Scan:
+        """Scan whole lines (`data` ends with a newline).
+
+        `starting` asks for every line that matters; otherwise serving is assumed and a piece is
+        searched for rare lines only if it shows a sign of them.
+        """
+        arr = np.frombuffer(data, np.uint8)
+        ends = np.flatnonzero(arr == 10)
+        starts = np.empty(len(ends), np.int64)
+        starts[:1] = 0
+        starts[1:] = ends[:-1] + 1
+        decode, prefill, access, rest = self._by_prefix(data, starts, ends)
+        hits: set[int] = set()
+        loose: list[int] = []
+        prefills: list[int] = []
+        if len(rest) <= _FEW:
+            for at in rest.tolist():
+                line = data[starts[at] : ends[at]]
+                if _PREFILL in line:
+                    prefills.append(at)
+                elif _ACCESS in line:
+                    access += 1
+                if LOOK.search(line):
+                    if _DECODE in line:
+                        loose.append(at)
+                    hits.add(at)
+        else:
+            offsets = starts.tolist()
+            loose = _lines_with(_DECODE, data, offsets)
+            prefills = _lines_with(_PREFILL, data, offsets)
+            if starting or any(gate in data for gate in GATES):
+                for needle in NEEDLES:
+                    hits.update(_lines_with(needle, data, offsets))
+        if prefills:
+            prefill = np.union1d(prefill, np.array(prefills, np.int64))
+        if loose:
+            decode = np.union1d(decode, np.array(loose, np.int64))
+            plain = {
+                at for at in hits.intersection(loose) if not _also_event(data, starts, ends, at)
+            }
+            hits -= plain
+        return Scan(
+            starts=starts,
+            ends=ends,
+            decode=decode,
+            prefill=prefill,
+            marked=sorted(hits),
+            access=access,
+        )
+
+    def _by_prefix(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints, int, Ints]:
+        """Indices of decode and prefill lines, the number of access lines, and all other indices."""
+        rest = np.arange(len(starts))
+        if len(data) < 16:
+            return np.empty(0, np.int64), np.empty(0, np.int64), 0, rest
+        words: npt.NDArray[np.uint64] = np.ndarray(
+            (len(data) - 7,), np.dtype("<u8"), data, strides=(1,)
+        )
+        pairs: npt.NDArray[np.uint16] = np.ndarray(
+            (len(data) - 1,), np.dtype("<u2"), data, strides=(1,)
+        )
+        decode: list[Ints] = []
+        prefill: list[Ints] = []
+        access = 0
+
+        def take(offset: int, rest: Ints) -> Ints:
+            """Tell the lines whose message starts at `offset`; returns the others."""
+            nonlocal access
+            at = starts[rest] + offset
+            inside = at + 8 <= ends[rest]
+            at = np.where(inside, at, 0)
+            word = words[at]
+            if offset >= 2:
+                inside &= pairs[np.maximum(at - 2, 0)] == _BRACKET
+            is_decode = inside & (word == _DECODE_WORD)
+            is_prefill = inside & (word == _PREFILL_WORD)
+            is_access = inside & (word == _ACCESS_WORD)
+            decode.append(rest[is_decode])
+            prefill.append(rest[is_prefill])
+            access += int(is_access.sum())
+            others: Ints = rest[~(is_decode | is_prefill | is_access)]
+            return others
+
+        for offset in self._offsets:
+            rest = take(offset, rest)
+        for sample in range(_GUESSES):
+            if len(rest) <= _FEW // 20:
+                break
+            begin, end = (
+                int(bound[rest[len(rest) * sample // _GUESSES]]) for bound in (starts, ends)
+            )
+            bracket = data.find(b"] ", begin, min(begin + 200, end))
+            offset = bracket + 2 - begin if bracket >= 0 else 0
+            if offset in self._offsets:
+                continue
+            before = len(rest)
+            rest = take(offset, rest)
+            if len(rest) < before:
+                self._offsets = [offset, *self._offsets[: _MAX_OFFSETS - 1]]
+        return _sorted(decode), _sorted(prefill), access, rest
+
+
+def _sorted(parts: list[Ints]) -> Ints:
+    joined: Ints = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
+    return joined
+
+
+def _lines_with(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:
+    """Indices of the lines that contain `needle`."""
+    found: list[int] = []
+    at = data.find(needle)
+    while at >= 0:
+        index = bisect_right(offsets, at) - 1
+        found.append(index)
+        if index + 1 >= len(offsets):
+            break
+        at = data.find(needle, offsets[index + 1])
+    return found
+
+
+def _also_event(data: bytes, starts: Ints, ends: Ints, at: int) -> bool:
+    """Whether a decode line has something else glued to it that matters."""
+    line = data[starts[at] : ends[at]]
+    return any(needle in line for needle in NEEDLES)

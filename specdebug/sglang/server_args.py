@@ -1,0 +1,76 @@
+"""The `server_args=` dump of a log, as ServerArgs(...) or as a dict, into values; evaluates
+nothing."""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Any
+
+_OPEN, _CLOSE = "([{<", ")]}>"
+_KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
+_KEY = re.compile(r"\s*(['\"])([A-Za-z_]\w*)\1\s*:\s*")
+_MAX_VALUE = 20_000
+_MAX_KEYS = 5_000
+
+
+def read_server_args(text: str) -> dict[str, Any] | None:
+    """The arguments in `text` (a log line or a paste), None when there is no dump in it.
+
+    Values that are no Python literal stay text. A dump cut short yields the keys it still has.
+    """
+    start = re.search(r"server_args\s*=\s*(?=ServerArgs\(|\{)|(?=\bServerArgs\()", text)
+    if start is None:
+        return None
+    at = start.end()
+    if text.startswith("ServerArgs(", at):
+        at += len("ServerArgs(")
+        key_pattern, group = _KEYWORD, 1
+    else:
+        at += 1
+        key_pattern, group = _KEY, 2
+    values: dict[str, Any] = {}
+    while len(values) < _MAX_KEYS:
+        key = key_pattern.match(text, at)
+        if key is None:
+            break
+        end = _value_end(text, key.end())
+        values[key[group]] = _literal(text[key.end() : end].strip())
+        if end >= len(text) or text[end] != ",":
+            break
+        at = end + 1
+    return values or None
+
+
+def _value_end(text: str, at: int) -> int:
+    """Where the value starting at `at` ends: at a comma or closing bracket of the level it is on."""
+    depth = 0
+    quote = ""
+    while at < len(text):
+        char = text[at]
+        if quote:
+            if char == "\\":
+                at += 1
+            elif char == quote:
+                quote = ""
+        elif char in "'\"":
+            quote = char
+        elif char in _OPEN and (char != "<" or re.match(r"<[\w.]", text[at : at + 2])):
+            depth += 1
+        elif char in _CLOSE and (char != ">" or depth):
+            if not depth:
+                return at
+            depth -= 1
+        elif char == "," and not depth:
+            return at
+        at += 1
+    return at
+
+
+def _literal(source: str) -> Any:
+    if len(source) > _MAX_VALUE:
+        return source
+    try:
+        return ast.literal_eval(source)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return source
