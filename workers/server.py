@@ -34,6 +34,7 @@ _LEASH = (
 MARK = "SPECDEBUG_LEASH"  # in the environment of everything an engine starts
 RECORD = "server.json"
 LOG = "server.log"
+_LOG_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
 LOOK_SECONDS = 0.1
 HEALTH_EVERY = 1.0
 # From a fatal line in the log to giving up on a parent that does not notice.
@@ -109,8 +110,7 @@ class Server:
         """
         mark = secrets.token_hex(16)
         try:
-            with (folder / LOG).open("ab") as log:
-                os.fchmod(log.fileno(), 0o600)
+            with os.fdopen(os.open(folder / LOG, _LOG_FLAGS, 0o600), "ab") as log:
                 server = cls(*_leashed(argv, {**env, MARK: mark}, folder, log), folder, mark)
         except OSError as problem:
             raise RunEnded("failed", f"The server could not be launched: {problem}") from None
@@ -333,6 +333,8 @@ def _classified(line: str) -> LineClass:
     try:
         return classify_line(line)
     except NotImplementedError:
+        if "hit an exception" in line:
+            return LineClass("exception", None, "", None, line)
         ready = "fired up and ready to roll" in line
         return LineClass("ready" if ready else "other", None, "", None, line)
 

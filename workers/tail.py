@@ -26,8 +26,10 @@ class Tail:
         """The lines finished since the last call; a progress bar's carriage return ends one."""
         try:
             with self.path.open("rb") as log:
+                # Only what is there now: a log that grows faster than we read must not hold us.
+                end = log.seek(0, 2)
                 log.seek(self.size)
-                while data := log.read(READ_AT_ONCE):
+                while data := log.read(min(READ_AT_ONCE, end - self.size)):
                     self.size += len(data)
                     *whole, rest = _ENDS.split(self._open + data)
                     self._open = rest[-LONGEST_LINE:]

@@ -1,0 +1,329 @@
+"""One run from top to bottom: checks, launch, wait, warm up, load, stop; it knows no database and
+derives no figures."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from specdebug.sglang import overrides
+from workers import engines, load
+from workers.plan import (
+    Exit,
+    OutcomeState,
+    Phase,
+    Progress,
+    Repeat,
+    RunEnded,
+    RunOutcome,
+    RunPlan,
+    ShouldStop,
+)
+from workers.server import Server, free_port, is_taken, write_whole
+
+HOST = "127.0.0.1"
+MOST_CONCURRENT = 4096
+LAST_WORDS_SECONDS = 5.0  # for the figures a server is asked for before it is stopped
+# Where in the whole the phases stand, as the progress bar shows them: loading takes the first
+# third, measuring the rest.
+LOADED = 0.3
+WARM = 0.35
+MEASURED = 0.98
+
+OnProgress = Callable[[Progress], None]
+
+
+def measure(plan: RunPlan, *, on_progress: OnProgress, should_stop: ShouldStop) -> RunOutcome:
+    """Carry out `plan` and say what came of it.
+
+    `on_progress` is called from this thread at every step, `should_stop` often: a sentence from it
+    ends the run as cancelled. Whatever the server or the plan does wrong is an outcome; an
+    exception out of here is our own bug, and the server is stopped even then.
+    """
+    run = _Run(plan, on_progress, should_stop)
+    try:
+        run.go()
+    except RunEnded as ended:
+        run.state, run.reason = ended.state, ended.reason
+    finally:
+        # What could be told before the stop is told; the server goes whatever happened.
+        run.stop()
+    return run.outcome()
+
+
+class _Run:
+    def __init__(self, plan: RunPlan, on_progress: OnProgress, should_stop: ShouldStop) -> None:
+        self.plan, self.on_progress, self.should_stop = plan, on_progress, should_stop
+        self.folder = Path(plan.folder)
+        self.state: OutcomeState = "done"
+        self.reason = ""
+        self.phase: Phase = "preparing"
+        self.started_at = time.time()
+        self.ready_at: float | None = None
+        self.argv: tuple[str, ...] = ()
+        self.env: dict[str, str] = {}
+        self.versions: dict[str, str] = {}
+        self.server: Server | None = None
+        self.client: load.Client | None = None
+        self.exit: Exit | None = None
+        self.info: dict[str, Any] | None = None
+        self.metrics = ""
+        self.repeats: list[Repeat] = []
+
+    # ---- the steps -------------------------------------------------------------------------------
+
+    def go(self) -> None:
+        self._tell("preparing", "checking the plan", 0.0)
+        _check(self.plan, self.folder)
+        prompts = load.read_prompts(self.plan.workload.prompts)
+        engine = engines.engine(self.plan.engine)
+        if engine.launches:
+            url = self._launch(engine)
+        else:
+            self.argv = self.plan.server_args
+            url = engines.attached_url(self.plan.server_args)
+            self.versions = engines.versions(engine, {})
+        key = engines.flag(self.plan.server_args, "--api-key") or ""
+        self.client = load.Client(url, key=key, request_seconds=self.plan.deadlines.request)
+        self._wait_ready(self.client, url)
+        self._warm_up(self.client, prompts)
+        self._measure(self.client, prompts)
+
+    def _launch(self, engine: engines.Engine) -> str:
+        """Start the engine; the URL at which it will answer."""
+        plan = self.plan
+        self.env = engines.environment(engine, plan.env)
+        given = engines.flag(plan.server_args, "--port")
+        port = _port(given) if given is not None else free_port(HOST)
+        if given is not None and is_taken(port, HOST):
+            raise RunEnded(
+                "failed",
+                f"Port {port} is in use on this machine; leave --port out and a free one is taken.",
+            )
+        self.argv = engine.command(plan.server_args, host=HOST, port=port)
+        self.versions = engines.versions(engine, self.env)
+        if reason := self.should_stop():
+            raise RunEnded("cancelled", reason)
+        self._tell("launching", _foreseen(plan) or "starting the engine", 0.02)
+        self.server = Server.launch(self.argv, self.env, self.folder, plan.run)
+        return f"http://{HOST}:{port}"
+
+    def _wait_ready(self, client: load.Client, url: str) -> None:
+        if self.server is None:
+            if problem := client.is_up():
+                raise RunEnded("failed", f"The server at {url} does not answer: {problem}.")
+        else:
+            self._tell("loading", "starting", 0.05)
+            self.server.wait_ready(
+                url,
+                self.plan.deadlines,
+                on_phase=lambda text: self._tell("loading", text, _loaded(text)),
+                should_stop=self.should_stop,
+            )
+        self.ready_at = time.time()
+
+    def _warm_up(self, client: load.Client, prompts: list[load.Prompt]) -> None:
+        count = self.plan.workload.warm_up_prompts
+        self._tell("warming up", f"{count} prompts, not measured", LOADED)
+        if count:
+            # From the end of the set, so that as few as can be are asked again in the repeats.
+            chosen = [prompts[-1 - n % len(prompts)] for n in range(count)]
+            self._ask(client, chosen, index=0, on_answer=lambda _: None)
+
+    def _measure(self, client: load.Client, prompts: list[load.Prompt]) -> None:
+        work = self.plan.workload
+        self._tell("measuring", f"repeat 1 of {work.repeats}", WARM)
+        self._keep("server_info_before.json", json.dumps(_cleaned(client.server_info())))
+        self._keep("metrics_before.txt", client.metrics())
+        chosen = [prompts[n % len(prompts)] for n in range(work.prompts_per_repeat)]
+        everything = work.repeats * len(chosen)
+        for index in range(work.repeats):
+            client.flush_cache()
+
+            def answered(count: int, index: int = index) -> None:
+                done = (index * len(chosen) + count) / everything
+                self._tell(
+                    "measuring",
+                    f"repeat {index + 1} of {work.repeats}, prompt {count} of {len(chosen)}",
+                    WARM + (MEASURED - WARM) * done,
+                )
+
+            self.repeats.append(self._ask(client, chosen, index=index, on_answer=answered))
+
+    def _ask(
+        self,
+        client: load.Client,
+        prompts: list[load.Prompt],
+        *,
+        index: int,
+        on_answer: Callable[[int], None],
+    ) -> Repeat:
+        return load.run_repeat(
+            client,
+            prompts,
+            self.plan.workload,
+            index=index,
+            should_stop=self.should_stop,
+            died=self._died,
+            on_answer=on_answer,
+        )
+
+    def _died(self) -> str:
+        """How the server ended if it did, with the line of its log that tells why."""
+        if self.server is None or self.server.look() is None:
+            return ""
+        return f"{self.server.ended_how()} while {self.phase}{self.server.why()}"
+
+    # ---- the end ---------------------------------------------------------------------------------
+
+    def stop(self) -> None:
+        """Ask the server what it still can tell, then end it. Safe in every state."""
+        if self.client is not None:
+            if self.ready_at is not None and not self._died():
+                self.info = self.client.server_info(LAST_WORDS_SECONDS)
+                # A server that hangs must not delay its own end twice.
+                self.metrics = self.client.metrics(LAST_WORDS_SECONDS) if self.info else ""
+                self._keep("server_info.json", json.dumps(_cleaned(self.info)))
+                self._keep("metrics.txt", self.metrics)
+            self.client.close()
+        if self.server is not None:
+            ended_in, self.phase = self.phase, "stopping"
+            self._tell("stopping", "waiting for the server to end", MEASURED)
+            self.exit = self.server.stop(self.plan.deadlines.stop)
+            self.phase = ended_in
+            self._hide_secrets()
+
+    def _hide_secrets(self) -> None:
+        """Engines print their arguments, keys included; take those out of the log, byte for byte,
+        so that lines and offsets stay."""
+        secrets = engines.secret_values(self.plan.server_args, self.env)
+        if not secrets or self.server is None:
+            return
+        with contextlib.suppress(OSError):
+            data = self.server.log.read_bytes()
+            for secret in secrets:
+                data = data.replace(secret.encode(), b"*" * len(secret.encode()))
+            self.server.log.write_bytes(data)
+
+    def outcome(self) -> RunOutcome:
+        done = self.state == "done"
+        if done and self.exit is not None and self.exit.survivors:
+            # The figures stand; that something is left on the machine must not pass in silence.
+            self.reason = f"Left on the machine: processes {list(self.exit.survivors)}."
+        info = self.info if self.info is not None else self._kept_info()
+        return RunOutcome(
+            state=self.state,
+            phase="finished" if done else self.phase,
+            reason=self.reason,
+            argv=engines.argv_without_secrets(self.argv),
+            env=engines.without_secrets(self.env),
+            versions=self._versions(info),
+            host=socket.gethostname(),
+            started_at=self.started_at,
+            ready_at=self.ready_at,
+            ended_at=time.time(),
+            log=str(self.server.log) if self.server else "",
+            server_info=_cleaned(info),
+            metrics_text=self.metrics,
+            repeats=tuple(self.repeats),
+            exit=self.exit,
+        )
+
+    def _kept_info(self) -> dict[str, Any] | None:
+        """What the server said before it was measured, where it can no longer be asked."""
+        with contextlib.suppress(OSError, ValueError):
+            found = json.loads((self.folder / "server_info_before.json").read_text())
+            return found if isinstance(found, dict) else None
+        return None
+
+    def _versions(self, info: Mapping[str, Any] | None) -> dict[str, str]:
+        said = (info or {}).get("version")
+        return {**self.versions, **({"server": said} if isinstance(said, str) else {})}
+
+    def _keep(self, name: str, text: str) -> None:
+        """A side file of the run; a full disk costs the file, not the run."""
+        with contextlib.suppress(OSError):
+            write_whole(self.folder / name, text)
+
+    def _tell(self, phase: Phase, detail: str, fraction: float | None) -> None:
+        self.phase = phase
+        self.on_progress(Progress(phase=phase, detail=detail, fraction=fraction))
+
+
+def _check(plan: RunPlan, folder: Path) -> None:
+    """Raises RunEnded for what can be known to be wrong before anything is started."""
+    work = plan.workload
+    wrong = None
+    if not folder.is_dir() or not os.access(folder, os.W_OK):
+        wrong = f"its folder {folder} is not there or cannot be written"
+    for name, least in (
+        ("repeats", 1),
+        ("prompts_per_repeat", 1),
+        ("max_new_tokens", 1),
+        ("concurrency", 1),
+        ("warm_up_prompts", 0),
+    ):
+        value = getattr(work, name)
+        if type(value) is not int or value < least:
+            wrong = f"workload.{name} is {value!r}, not a whole number of at least {least}"
+    if not wrong and work.concurrency > MOST_CONCURRENT:
+        wrong = f"workload.concurrency is {work.concurrency}, more than {MOST_CONCURRENT}"
+    for name, seconds in dataclasses.asdict(plan.deadlines).items():
+        if not isinstance(seconds, (int, float)) or not 0 < seconds < 7 * 86400:
+            wrong = f"deadlines.{name} is {seconds!r}, not a number of seconds"
+    if not all(isinstance(argument, str) and "\0" not in argument for argument in plan.server_args):
+        wrong = "its server arguments are not all plain text"
+    if wrong:
+        raise RunEnded("failed", f"The plan cannot be carried out: {wrong}.")
+
+
+def _port(given: str) -> int:
+    if given.isascii() and given.isdigit() and 0 < int(given) < 65536:
+        return int(given)
+    raise RunEnded("failed", f"--port {given}: a port is a number from 1 to 65535.")
+
+
+def _foreseen(plan: RunPlan) -> str:
+    """What the library says the engine will change of the arguments; the engine has the last word,
+    so that nothing is refused here."""
+    try:
+        changed = overrides.predict(plan.server_args, env=plan.env).changed
+    except NotImplementedError:
+        return ""
+    return "; ".join(
+        f"{name} {value.requested} will be {value.value}" for name, value in changed.items()
+    )
+
+
+def _loaded(text: str) -> float:
+    """Where loading stands, from the phase's own `n/m`."""
+    done, slash, total = text.rpartition(" ")[2].partition("/")
+    begin = {"starting": 0.05, "loading weights": 0.08, "capturing graphs": 0.2}
+    base = next((at for name, at in begin.items() if text.startswith(name)), 0.25)
+    if slash and done.isdigit() and total.isdigit() and int(total):
+        return base + 0.1 * int(done) / int(total)
+    return base
+
+
+def _cleaned(info: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Server info as it may be stored: no keys, no NUL characters (PostgreSQL refuses them)."""
+
+    def clean(name: str, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {str(key): clean(str(key), inner) for key, inner in value.items()}
+        if isinstance(value, list):
+            return [clean(name, inner) for inner in value]
+        if isinstance(value, str):
+            if value and f"--{name.replace('_', '-')}" in engines.SECRET_FLAGS:
+                return engines.REMOVED
+            return value.replace("\0", "")
+        return value
+
+    return None if info is None else clean("", dict(info))
