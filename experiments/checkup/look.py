@@ -9,6 +9,8 @@ from typing import Any
 from experiments.models import ConfigChange
 from experiments.queries import Dossier, RunFacts
 from specdebug.diagnosis.case import Case
+from specdebug.diagnosis.checks.layers import layers_of
+from specdebug.diagnosis.diagnose import diagnose
 from specdebug.diagnosis.findings import Finding
 from specdebug.eagle import aux_layers
 from specdebug.eagle.draft_config import DraftConfig
@@ -36,8 +38,6 @@ def look(
 
     patched: the source that captures the hidden states is not the release's (`capture_patched`).
     """
-    from specdebug.diagnosis.diagnose import diagnose
-
     alone = diagnose(own)
     found = {f.code: f for f in alone.findings}
     untried = dict(alone.untried)
@@ -87,6 +87,17 @@ def capture_patched(found: Dossier, facts: RunFacts) -> bool:
         passed.add(row.run.pk)
         row = found.run(row.run.repeats_run_id or row.run.follows_id)
     return False
+
+
+def captured_layers(found: Dossier, facts: RunFacts, own: Case) -> tuple[int, ...] | None:
+    """Hidden states that feed the draft (0: the embedding), None where that is not sure."""
+    if facts.reference_engine:
+        return reference_layers(own)
+    layers = layers_of(own)
+    if capture_patched(found, facts) or layers is None or layers.capture is None:
+        return None
+    chosen = layers.capture
+    return None if chosen.not_capturable else tuple(chosen.hidden_states_indices)
 
 
 def reference_layers(own: Case) -> tuple[int, ...] | None:

@@ -122,7 +122,7 @@ def resolve(
         lock(investigation)
         left = closing_obstacles(investigation)
         if left and not signed:
-            raise Refused(f"not resolved yet: {'; '.join(left)}", left)
+            raise Refused(f"not resolved yet. {' '.join(left)}", left)
         _close(
             investigation,
             Investigation.State.RESOLVED,

@@ -125,7 +125,7 @@ def plan_of(run: Run) -> RunPlan:
     """The run's plan as the worker takes it; the folder is where this machine keeps its runs."""
     if not run.plan.get("server_args") and run.recorded:
         raise Refused(f"{run.label} was recorded from a write-up and has no plan to repeat")
-    plan = RunPlan.from_json(run.plan)
+    plan = RunPlan.from_json({"folder": "", **run.plan})
     return replace(plan, folder=str(settings.RUN_DIR / plan.run))
 
 
