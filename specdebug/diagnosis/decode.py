@@ -177,6 +177,15 @@ def _fits(formula: str, window: int, length: float, rate: float) -> bool:
     return abs((length - 1) / (window - 1) - rate) <= 0.0051 + 0.0051 / (window - 1)
 
 
+def rate_windows(length: float, rate: float) -> dict[str, tuple[int, ...]]:
+    """The windows that one pair of accept len and accept rate fits, by definition of the rate."""
+    found = {
+        formula: tuple(w for w in range(2, LARGEST_WINDOW + 1) if _fits(formula, w, length, rate))
+        for formula in (OLD_RATE, NEW_RATE)
+    }
+    return {formula: windows for formula, windows in found.items() if windows}
+
+
 @lru_cache(maxsize=64)
 def window_reading(boot: Boot, knowledge: ReleaseKnowledge) -> WindowReading | None:
     """The window read from the decode lines; None where they carry no rate or fit nothing.

@@ -1,0 +1,215 @@
+"""An investigation's rows in order: what happened, what it showed, what it ruled out.
+
+Regressions are flagged and classified here; pages decide how it looks.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from specdebug.diagnosis.record import FindingRow, HypothesisRow, NoteRow, Record, RunRow
+from specdebug.diagnosis.verdicts import ASSUMED_CV
+from specdebug.measure.compare import Comparison, Split, compare, split_throughput
+
+__all__ = ["Regression", "TimelineEntry", "compare_runs", "regressions", "timeline"]
+
+Cause = Literal["acceptance", "cost", "acceptance and cost", "unknown"]
+
+
+@dataclass(frozen=True, slots=True)
+class Regression:
+    """One comparison of two runs. cause: which part lost, "unknown" without both accept lengths.
+
+    flagged: the verdict is a regression. change_percent: of the throughput.
+    """
+
+    run: str
+    against: str
+    change_percent: float
+    verdict: str
+    cause: Cause
+    sentence: str
+    flagged: bool
+    unreplicated: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineEntry:
+    """One step. kind: run, hypothesis, finding, or the note's own kind; ref: its label or code."""
+
+    kind: str
+    ref: str
+    order: float
+    at: datetime | None
+    happened: str
+    showed: str = ""
+    ruled_out: str = ""
+    regressions: tuple[Regression, ...] = ()
+
+
+def timeline(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[TimelineEntry, ...]:
+    """Every row as an entry, by order; a finding without a place follows the run that opened it."""
+    compared = regressions(record, assumed_cv)
+    entries = [_run(record, r, compared) for r in record.runs]
+    entries += [_hypothesis(h) for h in record.hypotheses]
+    entries += [_note(n) for n in record.notes]
+    entries += [_finding(record, f) for f in record.findings]
+    return tuple(sorted(entries, key=lambda e: e.order))
+
+
+def compare_runs(
+    before: RunRow, after: RunRow, assumed_cv: float = ASSUMED_CV
+) -> Comparison | None:
+    """Throughput of two runs, None when one was not measured. Single figures use assumed_cv."""
+    if not before.figures.tok_s or not after.figures.tok_s:
+        return None
+    few = min(len(before.figures.tok_s), len(after.figures.tok_s)) < 3
+    return compare(before.figures.tok_s, after.figures.tok_s, pooled_cv=assumed_cv if few else None)
+
+
+def split_runs(before: RunRow, after: RunRow) -> Split | None:
+    """Acceptance and step-time part of the change, None without both accept lengths."""
+    lengths = [
+        1.0 if r.figures.speculative is False else r.figures.accept_len for r in (before, after)
+    ]
+    if lengths[0] is None or lengths[1] is None:
+        return None
+    if not before.figures.tok_s or not after.figures.tok_s:
+        return None
+    tok_s = [statistics.geometric_mean(r.figures.tok_s) for r in (before, after)]
+    return split_throughput(tok_s[0], tok_s[1], lengths[0], lengths[1])
+
+
+def _cause(split: Split | None) -> Cause:
+    if split is None:
+        return "unknown"
+    loss = -split.throughput
+    if loss <= 0:
+        return "unknown"
+    by_acceptance = -split.acceptance > 0.2 * loss
+    by_cost = split.step_time > 0.2 * loss
+    if by_acceptance and by_cost:
+        return "acceptance and cost"
+    return "acceptance" if by_acceptance else "cost"
+
+
+def regressions(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[Regression, ...]:
+    """Each run against the baseline and against the run it follows; flagged where it lost."""
+    out: list[Regression] = []
+    base = record.baseline
+    measured = [r for r in sorted(record.runs, key=lambda r: r.order) if r.figures.tok_s]
+    for run in measured:
+        against: list[RunRow] = []
+        for other in (base, record.run(run.follows)):
+            if other is not None and other.label != run.label and other not in against:
+                against.append(other)
+        for other in against:
+            outcome = compare_runs(other, run, assumed_cv)
+            if outcome is None:
+                continue
+            split = split_runs(other, run)
+            cause = _cause(split)
+            part = f" {split.sentence[0].upper()}{split.sentence[1:]}." if split else ""
+            if split is None:
+                blind = run if run.figures.accept_len is None else other
+                part = f" Which part changed is not known: {blind.label} has no accept length."
+            out.append(
+                Regression(
+                    run=run.label,
+                    against=other.label,
+                    change_percent=outcome.change_percent,
+                    verdict=outcome.verdict,
+                    cause=cause,
+                    sentence=f"{run.label} against {other.label}: {outcome.sentence}{part}",
+                    flagged=outcome.verdict == "regression",
+                    unreplicated=outcome.unreplicated,
+                )
+            )
+    return tuple(out)
+
+
+def _figures(run: RunRow) -> str:
+    said = []
+    if run.figures.tok_s:
+        mean = statistics.geometric_mean(run.figures.tok_s)
+        n = len(run.figures.tok_s)
+        said.append(f"{mean:.4g} tok/s" + (" (one figure)" if n == 1 else f" (n={n})"))
+    if run.figures.accept_len is not None:
+        said.append(f"accept length {run.figures.accept_len:.2f}")
+    elif run.figures.tok_s and run.figures.speculative is not False:
+        said.append("no accept length recorded")
+    return ", ".join(said)
+
+
+def _run(record: Record, run: RunRow, compared: tuple[Regression, ...]) -> TimelineEntry:
+    changes = "; ".join(str(c) for c in run.changes)
+    mine = tuple(c for c in compared if c.run == run.label)
+    if run.state in ("failed", "lost", "cancelled"):
+        showed = f"{run.state}: {run.reason}" if run.reason else run.state
+    else:
+        against = "; ".join(
+            f"{c.change_percent:+.1f} % against {c.against} ({c.verdict}"
+            + (f", {c.cause}" if c.flagged else "")
+            + ")"
+            for c in mine
+        )
+        showed = ". ".join(p for p in (_figures(run), against) if p)
+    ruled = [
+        f"{h.label}: {h.claim}"
+        for h in record.hypotheses
+        if h.run == run.label and h.outcome is not None and h.outcome.outcome == "refuted"
+    ]
+    return TimelineEntry(
+        "run",
+        run.label,
+        run.order,
+        run.at,
+        f"{run.label}: {run.title}" + (f" ({changes})" if changes else ""),
+        showed,
+        "; ".join(ruled),
+        mine,
+    )
+
+
+def _hypothesis(row: HypothesisRow) -> TimelineEntry:
+    showed = []
+    if row.applied is not None:
+        word = {"yes": "applied", "no": "not applied", "unknown": "not known whether applied"}
+        showed.append(f"Change {word[row.applied.applied]}: {row.applied.reason}")
+    if row.outcome is not None:
+        showed.append(f"Prediction {row.outcome.outcome}: {row.outcome.reason}")
+    return TimelineEntry(
+        "hypothesis",
+        row.label,
+        row.order,
+        row.at,
+        f"{row.label}: {row.claim}" + (f" Predicted: {row.prediction}." if row.prediction else ""),
+        " ".join(showed),
+        ", ".join(row.rules_out),
+    )
+
+
+def _note(row: NoteRow) -> TimelineEntry:
+    return TimelineEntry(
+        row.kind, row.run or row.hypothesis or "", row.order, row.at, row.title, row.text
+    )
+
+
+def _finding(record: Record, row: FindingRow) -> TimelineEntry:
+    order = row.order
+    if order is None:
+        run = record.run(row.opened_in)
+        order = math.nextafter(run.order, math.inf) if run is not None else math.inf
+    fixed = f" Fixed, verified in {row.fixed_in}." if row.state == "fixed" and row.fixed_in else ""
+    return TimelineEntry(
+        "finding",
+        row.code,
+        order,
+        row.at,
+        f"Found {row.code} ({row.severity})",
+        row.statement + fixed,
+    )
