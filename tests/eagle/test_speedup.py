@@ -1,0 +1,116 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from specdebug.eagle.speedup import (
+    CostPoint,
+    best_num_steps,
+    break_even_accept_len,
+    ceiling_tok_s,
+    cost_line,
+    gap_account,
+    missing_cost_run,
+    plain_step_ms,
+    step_ms,
+)
+
+R1, R2 = step_ms(1.6, 56.8), step_ms(1.9, 46.7)
+
+
+def test_the_storys_step_times() -> None:
+    assert (plain_step_ms(90), R1, R2) == pytest.approx((11.11, 28.17, 40.69), abs=0.01)
+
+
+def test_step_time_counts_all_running_requests() -> None:
+    assert step_ms(2.21, 2927, running=48) == pytest.approx(36.24, abs=0.01)
+
+
+def test_break_even_and_ceiling_of_the_story() -> None:
+    assert break_even_accept_len(R1, plain_step_ms(90)) == pytest.approx(2.54, abs=0.005)
+    assert break_even_accept_len(R2, plain_step_ms(90)) == pytest.approx(3.66, abs=0.005)
+    assert ceiling_tok_s(2, R1) == pytest.approx(71.0, abs=0.05)
+
+
+def test_two_depths_split_the_step_into_drafting_and_a_fixed_part() -> None:
+    line = cost_line([CostPoint(1, R1), CostPoint(15, R2)], plain_step_ms(90))
+    assert line is not None
+    assert line.slope_ms == pytest.approx(0.894, abs=0.001)
+    assert line.overhead_ms == pytest.approx(16.2, abs=0.05)
+    assert line.residual_ms == 0
+    assert line.at(15) == pytest.approx(R2)
+
+
+def test_more_points_show_how_far_they_lie_from_a_line() -> None:
+    line = cost_line([CostPoint(1, 20.0), CostPoint(3, 22.0), CostPoint(5, 25.0)])
+    assert line is not None
+    assert line.residual_ms > 0.2
+    assert line.overhead_ms is None
+
+
+def test_one_depth_gives_no_line_and_names_the_run_that_would() -> None:
+    points = [CostPoint(15, R2)]
+    assert cost_line(points) is None
+    missing = missing_cost_run(points, 11.1)
+    assert missing is not None
+    assert "num_steps" in missing
+
+
+def test_a_missing_baseline_is_named_and_a_complete_account_lacks_nothing() -> None:
+    points = [CostPoint(1, R1), CostPoint(15, R2)]
+    missing = missing_cost_run(points, None)
+    assert missing is not None
+    assert "without speculation" in missing
+    assert missing_cost_run(points, 11.1) is None
+    assert "speculative run" in (missing_cost_run([], None) or "")
+
+
+@given(
+    st.floats(10, 500),
+    st.floats(10, 500),
+    st.floats(1, 8),
+    st.integers(1, 16),
+    st.one_of(st.none(), st.floats(0, 5)),
+)
+def test_the_gap_account_adds_up(
+    base: float, measured: float, length: float, steps: int, slope: float | None
+) -> None:
+    account = gap_account(base, measured, length, steps, ms_per_draft_step=slope)
+    assert base + sum(p.tok_s for p in account.parts) == pytest.approx(measured)
+    assert account.parts[-1].reached == pytest.approx(measured)
+    assert bool(account.note) == (slope is None)
+
+
+def test_most_of_the_storys_gap_is_neither_acceptance_nor_drafting() -> None:
+    account = gap_account(90, 56.8, 1.6, 1, ms_per_draft_step=0.894)
+    assert [round(p.tok_s, 1) for p in account.parts] == [54.0, -10.7, -76.5]
+
+
+def test_the_best_depth_lies_between_the_measured_ones() -> None:
+    line = cost_line([CostPoint(1, R1), CostPoint(15, R2)], plain_step_ms(90))
+    assert line is not None
+    tail = [0.6] + [1 / 3] * 14
+
+    def length(n: int) -> float:
+        total, reach = 1.0, 1.0
+        for rate in tail[:n]:
+            reach *= rate
+            total += reach
+        return total
+
+    best = best_num_steps(length, line, max_steps=15)
+    assert best.num_steps == 3
+    assert best.low < best.tok_s < best.high
+    assert best.tok_s == max(row[2] for row in best.table)
+
+
+def test_a_cost_line_below_zero_is_refused() -> None:
+    line = cost_line([CostPoint(1, -5.0), CostPoint(2, -6.0)])
+    assert line is not None
+    with pytest.raises(ValueError, match="not positive"):
+        best_num_steps(lambda n: 1.0, line)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
+def test_figures_that_are_no_positive_numbers_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="tok_s"):
+        step_ms(1.5, bad)
