@@ -4,28 +4,39 @@ combinations refused."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Literal, cast
 
-from specdebug.sglang.flags import FlagValue, LaunchCommand, Value
-from specdebug.sglang.releases import Release
+from specdebug.sglang.accept_rate import (
+    AcceptRate,
+    WindowReading,
+    accept_rate_formula,
+    infer_window,
+)
+from specdebug.sglang.flags import FlagValue, LaunchCommand, Value, parse_argv
+from specdebug.sglang.releases import KNOWN, Release, nearest_known
+from specdebug.sglang.rule_words import DEFAULTS, NUMBERS, Draft, Target, assign, names_of
+from specdebug.sglang.rules import UNKNOWN, evaluate, table
+
+__all__ = [
+    "AcceptRate",
+    "Draft",
+    "EffectiveValue",
+    "Note",
+    "Origin",
+    "Prediction",
+    "Reading",
+    "Rejection",
+    "Severity",
+    "Target",
+    "WindowReading",
+    "accept_rate_formula",
+    "infer_window",
+    "predict",
+]
 
 Origin = Literal["explicit", "default", "override"]
 Severity = Literal["critical", "high", "medium", "low", "info"]
-
-
-class Target(Protocol):
-    """What the rules ask of a target model; specdebug.eagle.draft_config.TargetConfig satisfies it."""
-
-    @property
-    def architectures(self) -> tuple[str, ...]: ...
-
-
-class Draft(Protocol):
-    """What the rules ask of a draft; specdebug.eagle.draft_config.DraftConfig satisfies it."""
-
-    @property
-    def architectures(self) -> tuple[str, ...]: ...
 
 
 @dataclass(frozen=True)
@@ -108,9 +119,13 @@ class Prediction:
 
     @property
     def window(self) -> int | None:
-        """Tokens verified per step (draft tokens, the bonus position included), if that is decided."""
+        """Tokens verified per step (draft tokens, the bonus position included), if decided."""
         found = self.effective.get("speculative_num_draft_tokens")
         return found.value if found is not None and isinstance(found.value, int) else None
+
+
+# Releases up to this one were seen to take exact names of algorithms only.
+_LAST_TRIED = Release.parse("0.5.10.post1")
 
 
 def predict(
@@ -126,47 +141,201 @@ def predict(
     `env` defaults to the command's own environment. A release that was not read is judged by the
     newest older one; `release_known` is then False and `release` is the one asked for.
     """
-    raise NotImplementedError
+    asked, environment = _asked(given)
+    environment = environment if env is None else dict(env)
+    if release is not None:
+        effective, rejections, notes = _apply(
+            asked, environment, target, draft, nearest_known(release)
+        )
+        return Prediction(
+            effective, rejections, notes, release, release.known, depends_on_release=(), readings=()
+        )
+    return _over_releases(asked, environment, target, draft)
 
 
-@dataclass(frozen=True)
-class AcceptRate:
-    """How a release computes one `accept rate`: `formula` in words, `rule` its name, first and last
-    release."""
-
-    rule: str
-    formula: str
-    since: Release
-    until: Release | None
-
-
-def accept_rate_formula(release: Release) -> AcceptRate:
-    """How the decode line of `release` defines its accept rate."""
-    raise NotImplementedError
+def _asked(
+    given: LaunchCommand | Mapping[str, FlagValue] | Mapping[str, Value] | Sequence[str],
+) -> tuple[dict[str, Value], dict[str, str]]:
+    if not isinstance(given, LaunchCommand | Mapping):
+        given = parse_argv(given)
+    if isinstance(given, LaunchCommand):
+        return {dest: flag.value for dest, flag in given.flags.items()}, dict(given.env)
+    values: dict[str, Value] = {}
+    for dest, value in given.items():
+        values[dest] = value.value if isinstance(value, FlagValue) else value
+    return values, {}
 
 
-@dataclass(frozen=True)
-class WindowReading:
-    """One reading of (accept len, accept rate): `window` tokens per step, if `formula` is the one
-    in use."""
-
-    window: float
-    formula: str
-    since: Release
-    until: Release | None
+_Outcome = tuple[dict[str, EffectiveValue], tuple[Rejection, ...], tuple[Note, ...]]
 
 
-def infer_window(
-    accept_len: float,
-    accept_rate: float,
-    release: Release | None = None,
-    *,
-    until: Release | None = None,
-) -> list[WindowReading]:
-    """The draft window that (accept len, accept rate) betrays, one entry per formula possible.
+def _over_releases(
+    asked: Mapping[str, Value],
+    env: Mapping[str, str],
+    target: Target | None,
+    draft: Draft | None,
+) -> Prediction:
+    """The prediction for every release read that has the algorithm, and where they differ."""
+    first = table().algorithms.get(str(asked.get("speculative_algorithm")), KNOWN[0])
+    releases = [release for release in KNOWN if release >= first]
+    outcomes = [_apply(asked, env, target, draft, release) for release in releases]
+    keys = [
+        (
+            {dest: (value.value, value.origin) for dest, value in effective.items()},
+            [rejection.rule for rejection in rejections],
+        )
+        for effective, rejections, _ in outcomes
+    ]
+    readings: list[Reading] = []
+    start = 0
+    for at in range(1, len(releases) + 1):
+        if at == len(releases) or keys[at] != keys[start]:
+            readings.append(Reading(releases[start], releases[at - 1], *outcomes[at - 1]))
+            start = at
+    newest, rejections, notes = outcomes[-1]
+    dests = {dest for effective, _, _ in outcomes for dest in effective}
+    differing = []
+    bounded: dict[str, EffectiveValue] = {}
+    for dest in sorted(dests):
+        values = [effective.get(dest) for effective, _, _ in outcomes]
+        last = values[-1]
+        same = [
+            value is not None and last is not None and value.value == last.value for value in values
+        ]
+        if all(same) or all(value is None for value in values):
+            bounded[dest] = newest[dest]
+            continue
+        differing.append(dest)
+        if last is not None:
+            since = len(same) - same[::-1].index(False)
+            bounded[dest] = replace(last, since=releases[since])
+    return Prediction(
+        effective=bounded,
+        rejections=rejections,
+        notes=notes,
+        release=None,
+        release_known=False,
+        depends_on_release=tuple(differing),
+        readings=tuple(readings) if len(readings) > 1 else (),
+    )
 
-    `release` alone is exact; `release` with `until` is a range, None means unknown. `window` is not
-    rounded: both inputs carry two decimals, so average over several lines before rounding. Empty
-    when the pair fits no formula (rate 0 with the strict formula, or a rate out of range).
-    """
-    raise NotImplementedError
+
+def _apply(
+    asked: Mapping[str, Value],
+    env: Mapping[str, str],
+    target: Target | None,
+    draft: Draft | None,
+    release: Release,
+) -> _Outcome:
+    """Run the rules of one release, in their order, over a copy of the arguments."""
+    effective = {
+        dest: EffectiveValue(value, value, "explicit", None, "as given")
+        for dest, value in asked.items()
+    }
+    rejections = _malformed(asked, release)
+    notes: list[Note] = []
+    if asked.get("speculative_algorithm") is None:
+        if any(dest.startswith("speculative_") for dest in asked):
+            notes.append(
+                Note(
+                    "no_algorithm",
+                    "high",
+                    "Speculative arguments do nothing without --speculative-algorithm.",
+                    "add --speculative-algorithm",
+                )
+            )
+        return effective, tuple(rejections), tuple(notes)
+    if rejections:
+        return effective, tuple(rejections), tuple(notes)
+    names = names_of(asked, env, target, draft)
+    functions = {
+        "from_release": lambda text: release >= Release.parse(text),
+        "maybe_not": lambda value: True if value is False else UNKNOWN,
+    }
+    undecided = False
+    for rule in table().rules:
+        if not rule.when or not rule.holds(release) or not rule.concerns(names["algorithm"]):
+            continue
+        applies = evaluate(rule.when, names, functions)
+        if applies is UNKNOWN:
+            if rule.kind == "default" and NUMBERS[0] in rule.set:
+                undecided = True
+                for dest in rule.set:
+                    assign(names, dest, UNKNOWN)
+            elif rule.kind == "reject" and names["topk"] is not UNKNOWN:
+                notes.append(Note(rule.id, "medium", f"Perhaps refused: {rule.why}", rule.fix))
+            continue
+        if not applies:
+            continue
+        if rule.kind == "reject":
+            rejections.append(Rejection(rule.id, rule.error, rule.why, rule.fix, rule.log or None))
+            continue
+        for dest, expression in rule.set.items():
+            value = evaluate(expression, names, functions)
+            if value is UNKNOWN:
+                continue
+            assign(names, dest, value)
+            requested = asked.get(dest)
+            if dest in effective and effective[dest].value == value:
+                continue
+            if dest not in effective and DEFAULTS.get(dest) is not None and DEFAULTS[dest] == value:
+                continue
+            origin: Origin = "default" if requested is None else "override"
+            if requested is None and rule.kind != "default" and dest not in NUMBERS:
+                origin = "override"
+            effective[dest] = EffectiveValue(value, requested, origin, rule.id, rule.why)
+        if rule.kind == "silent":
+            notes.append(Note(rule.id, cast("Severity", rule.severity), rule.why, rule.fix))
+    if undecided:
+        notes.append(
+            Note(
+                "defaults_by_target",
+                "info",
+                "Steps, topk and draft tokens are not given and this release chooses them by the "
+                "target's architecture, which is not known: 3, 1, 4 or 5, 4, 8.",
+                "give the target's config.json",
+            )
+        )
+    return effective, tuple(rejections), tuple(notes)
+
+
+def _malformed(asked: Mapping[str, Value], release: Release) -> list[Rejection]:
+    """What the argument parser refuses: a word for a number, an algorithm it does not know."""
+    out = [
+        Rejection(
+            "not_a_number",
+            "SystemExit",
+            f"--{dest.replace('_', '-')} needs a whole number, not {asked[dest]!r}.",
+            "give a whole number",
+        )
+        for dest in NUMBERS
+        if asked.get(dest) is not None
+        and (isinstance(asked[dest], bool) or not isinstance(asked[dest], int))
+    ]
+    algorithm = asked.get("speculative_algorithm")
+    if algorithm is None:
+        return out
+    since = table().algorithms
+    name = str(algorithm)
+    if name in since and release < since[name]:
+        out.append(
+            Rejection(
+                "algorithm_not_yet",
+                "SystemExit",
+                f"{name} is not an algorithm of {release}; {since[name]} has it.",
+                f"use {since[name]} or later",
+            )
+        )
+    elif name not in since and (
+        name.upper() not in since or release <= Release.parse("0.5.10.post1")
+    ):
+        right = name.upper() if name.upper() in since else ""
+        out.append(
+            Rejection(
+                "algorithm_unknown",
+                "SystemExit",
+                f"{name!r} is no speculative algorithm of the releases read.",
+                f"write {right}" if right else f"one of {', '.join(since)}",
+            )
+        )
+    return out

@@ -61,9 +61,18 @@ class Rule:
         )
 
 
+@dataclass(frozen=True)
+class Table:
+    """All rules in the order the engine applies them, lists of architectures, first releases."""
+
+    rules: tuple[Rule, ...]
+    lists: Mapping[str, tuple[str, ...]]
+    algorithms: Mapping[str, Release]
+
+
 @cache
-def table() -> tuple[tuple[Rule, ...], Mapping[str, tuple[str, ...]]]:
-    """All rules in the order the engine applies them, and the named lists of architectures."""
+def table() -> Table:
+    """The table that ships with the package."""
     text = files(__package__).joinpath("rules.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     rules = tuple(
@@ -77,14 +86,18 @@ def table() -> tuple[tuple[Rule, ...], Mapping[str, tuple[str, ...]]]:
         )
         for row in data["rule"]
     )
-    return rules, {name: tuple(values) for name, values in data["lists"].items()}
+    return Table(
+        rules=rules,
+        lists={name: tuple(values) for name, values in data["lists"].items()},
+        algorithms={name: Release.parse(text) for name, text in data["algorithms"].items()},
+    )
 
 
 @cache
 def printed() -> tuple[tuple[re.Pattern[str], tuple[Rule, ...]], ...]:
     """Every line the rules print, with the rules that print it (several may share one)."""
     by_log: dict[str, list[Rule]] = {}
-    for rule in table()[0]:
+    for rule in table().rules:
         if rule.log and not rule.elsewhere:
             by_log.setdefault(rule.log, []).append(rule)
     return tuple((re.compile(log), tuple(rules)) for log, rules in by_log.items())
@@ -126,7 +139,7 @@ def _value(node: ast.expr, names: _Names, functions: Mapping[str, Function]) -> 
         case ast.List(elts=items):
             return [_value(item, names, functions) for item in items]
         case ast.BoolOp(op=op, values=values):
-            return _all(node.values, names, functions, isinstance(op, ast.And))
+            return _all(values, names, functions, isinstance(op, ast.And))
         case ast.UnaryOp(op=ast.Not(), operand=operand):
             inner = _value(operand, names, functions)
             return UNKNOWN if inner is UNKNOWN else not inner
