@@ -7,11 +7,13 @@ from typing import Any
 from experiments.models import Investigation
 from experiments.queries import Dossier, InvestigationPage
 from experiments.reports import story as telling
+from experiments.reports.record import record_of
+from specdebug.diagnosis.timeline import timeline
 
 
 def story(page: InvestigationPage) -> dict[str, Any]:
     """The timeline's steps with the scale of their bars; goal_line in tok/s where the goal is."""
-    steps = telling.steps(page.dossier)
+    steps = telling.steps(page.dossier, timeline(record_of(page.dossier)))
     goal_line = page.goal.target if page.goal.metric == "tok_s" else None
     known = [step.value for step in steps if step.value is not None]
     if page.investigation.goal_kind == Investigation.Goal.AT_MOST:

@@ -55,16 +55,16 @@ def series(
 ) -> Any:
     """A figure over the seconds of a run, from decode lines.
 
-    `samples`: columns t (seconds, may be missing), the metric, in_repeat. `reference` draws a rule
+    `samples`: as `frames.samples` gives them. `reference` draws a rule
     that `says` names, e.g. the baseline. Rows without the metric are left out.
     """
     import altair as alt
 
     known = term(metric)
-    rows, note = _thinned(samples, metric)
+    rows, words = _thinned(samples, metric)
     # Throughput from zero, so that a gap looks as large as it is; an accept length starts at one.
     floor = 1.0 if metric == "accept_len" else 0.0
-    x = alt.X("second:Q", title="seconds since the first decode line" + note)
+    x = alt.X("second:Q", title=words)
     y = alt.Y(
         f"{metric}:Q",
         title=f"{known.name}, {known.unit}",
@@ -83,7 +83,7 @@ def series(
     )
     base = alt.Chart(rows).encode(x=x, y=y, opacity=faded)
     layers = [
-        base.mark_line(strokeWidth=1).encode(detail="stretch:N"),
+        base.mark_line(strokeWidth=1).encode(detail=["stretch:N", "rank:N"]),
         base.mark_circle(size=18).encode(tooltip=tip),
     ]
     if reference is not None:
@@ -92,23 +92,21 @@ def series(
 
 
 def _thinned(samples: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
-    """Rows with second, metric and stretch; averaged in bins where there are too many."""
+    """Rows with second, metric, stretch and rank, averaged in bins where there are too many; and
+    the words for the axis."""
     rows = samples.dropna(subset=[metric]).copy()
-    if rows.empty:
-        rows["second"], rows["stretch"] = [], []
-        return rows[["second", metric, "stretch"]], ""
-    if rows["t"].notna().all():
-        rows["second"] = rows["t"] - rows["t"].iloc[0]
-    else:
-        # A log without times still has an order.
-        rows["second"] = range(len(rows))
+    timed = bool(rows["t"].notna().all())
+    # A log without times still has an order.
+    rows["second"] = rows["t"] - rows["t"].min() if timed else range(len(rows))
+    words = "seconds since the first decode line" if timed else "decode line, in order"
     rows["stretch"] = rows["in_repeat"].map({True: "measured", False: "warm-up or idle"})
+    kept = ["second", metric, "stretch", "rank", "line"]
     if len(rows) <= MOST_POINTS:
-        return rows[["second", metric, "stretch", "line"]].round(4), ""
+        return rows[kept].round(4), words
     width = -(-len(rows) // MOST_POINTS)
     bins = [i // width for i in range(len(rows))]
-    kept = rows.groupby([bins, "stretch"])[["second", metric]].mean().reset_index("stretch")
-    return kept.round(4), f" (mean of {width} lines a point)"
+    means = rows.groupby([bins, "stretch", "rank"])[["second", metric]].mean().reset_index()
+    return means[kept[:4]].round(4), f"{words} (mean of {width} lines a point)"
 
 
 def _rule(value: float, says: str, channel: str) -> list[Any]:

@@ -5,6 +5,7 @@ Order and words only; what a run showed comes from the library's timeline.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,8 +13,10 @@ from typing import Literal
 
 from django.urls import reverse
 
-from experiments.models import Event, Finding, FindingEvent, Verdict
+from experiments.models import ConfigChange, Event, Finding, FindingEvent, Verdict
 from experiments.queries import Dossier, FindingFacts, HypothesisFacts, RunFacts
+from experiments.reports.terms import predicted
+from specdebug.diagnosis.timeline import TimelineEntry
 
 Lane = Literal["thought", "deed", "result"]
 LANES: dict[str, Lane] = {
@@ -58,12 +61,16 @@ class Step:
     change: str = ""
 
 
-def steps(dossier: Dossier) -> list[Step]:
-    """All steps in the order of the timeline; a run's verdict and findings follow it."""
+def steps(dossier: Dossier, entries: Iterable[TimelineEntry]) -> list[Step]:
+    """All steps in the order of the timeline; a run's verdict and findings follow it.
+
+    `entries`: the library's timeline of the same rows, for what each run showed and ruled out.
+    """
+    told = {entry.ref: entry for entry in entries if entry.kind == "run"}
     placed: list[tuple[float, list[Step]]] = [
         *((h.hypothesis.position, [_hypothesis(dossier, h)]) for h in dossier.hypotheses),
         *((event.position, [_event(event)]) for event in dossier.events),
-        *((r.run.position, [*_run(dossier, r)]) for r in dossier.runs),
+        *((r.run.position, [*_run(dossier, r, told.get(r.run.label))]) for r in dossier.runs),
     ]
     placed.sort(key=lambda pair: pair[0])
     return [step for _, some in placed for step in some]
@@ -89,7 +96,7 @@ def _hypothesis(dossier: Dossier, facts: HypothesisFacts) -> Step:
         url=reverse("hypothesis", args=[dossier.investigation.slug, row.number]),
         at=row.at,
         text=row.mechanism,
-        believed=str(facts.prediction) if facts.prediction else "",
+        believed=predicted(facts.prediction),
         turned_out=verdict.outcome_reason if verdict else "",
         badges=tuple(badges),
     )
@@ -108,7 +115,7 @@ def _event(event: Event) -> Step:
     )
 
 
-def _run(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
+def _run(dossier: Dossier, facts: RunFacts, told: TimelineEntry | None) -> Iterable[Step]:
     row, slug = facts.run, dossier.investigation.slug
     badges = [Badge("info", "baseline")] if facts.is_baseline else []
     if row.state != "done":
@@ -117,7 +124,11 @@ def _run(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
     change = ""
     if facts.ratio is not None and not facts.is_baseline:
         change = f"{100 * (facts.ratio - 1):+.1f} % against the baseline".replace("-", "−")
-    changed = "; ".join(f"{c.key} {c.before} → {c.after}" for c in facts.changes)
+    for lost in told.regressions if told else ():
+        if lost.flagged:
+            cause = "" if lost.cause == "unknown" else f": {lost.cause}"
+            badges.append(Badge("refuted", f"regression against {lost.against}{cause}"))
+    changed = "; ".join(map(_changed, facts.changes))
     tone = ""
     if facts.ratio is not None and not facts.is_baseline:
         tone = "good" if facts.ratio >= 1 else "bad"
@@ -131,7 +142,8 @@ def _run(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
         url=reverse("run", args=[slug, row.number]),
         at=row.ended_at or row.at,
         text=row.note,
-        showed=row.reason if row.state in ("failed", "lost") else "",
+        showed=told.showed if told else "",
+        ruled_out=told.ruled_out if told else "",
         badges=tuple(badges),
         run=facts,
         value=value,
@@ -144,6 +156,14 @@ def _run(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
         for turn in found.events:
             if turn.run_id == row.pk and turn.kind != FindingEvent.Kind.SEEN:
                 yield _finding(dossier, found, turn)
+
+
+def _changed(change: ConfigChange) -> str:
+    before = "" if change.before is None else f"{json.dumps(change.before)} → "
+    after = "" if change.after is None else json.dumps(change.after)
+    if change.kind == ConfigChange.Kind.PATCH:
+        return f"{change.key} patched"
+    return f"{change.key} {before}{after or 'removed'}"
 
 
 def _verdict(dossier: Dossier, verdict: Verdict) -> Step:

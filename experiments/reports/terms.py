@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from experiments.models import Prediction
+
 
 @dataclass(frozen=True, slots=True)
 class Term:
@@ -57,3 +59,15 @@ TERMS: dict[str, Term] = {
 def term(key: str) -> Term:
     """The term of a metric; an unknown metric stands for itself."""
     return TERMS.get(key, Term(key.replace("_", " "), "", ""))
+
+
+def predicted(prediction: Prediction | None) -> str:
+    """A prediction in words: "throughput rises against R0"; empty where there is none."""
+    if prediction is None:
+        return ""
+    name = term(prediction.metric).name.lower()
+    against = f" against {prediction.baseline.label}" if prediction.baseline else ""
+    if prediction.direction == Prediction.Direction.WITHIN:
+        base = prediction.baseline.label if prediction.baseline else "the baseline"
+        return f"{name} between {prediction.low:g} and {prediction.high:g} × {base}"
+    return f"{name} {prediction.get_direction_display()}{against}"

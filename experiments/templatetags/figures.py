@@ -13,7 +13,9 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
 from django.utils.timezone import now
 
+from experiments.models import Prediction
 from experiments.reports import markdown
+from experiments.reports.terms import predicted as prediction_in_words
 from experiments.reports.terms import term
 
 register = template.Library()
@@ -97,8 +99,14 @@ def ago(value: datetime | None) -> SafeString:
         '<time datetime="{}" title="{}">{} ago</time>',
         value.isoformat(),
         value.astimezone(UTC).strftime("%Y-%m-%d %H:%M:%S UTC"),
-        timesince(value, now(), depth=1),
+        _since(value),
     )
+
+
+def _since(value: datetime) -> str:
+    """Seconds while they matter, then what Django says."""
+    seconds = (now() - value).total_seconds()
+    return f"{max(0, seconds):.0f} s" if seconds < 120 else timesince(value, now(), depth=1)
 
 
 @register.filter
@@ -159,3 +167,9 @@ def words(text: str) -> list[str]:
 def of(mapping: Mapping[str, Any], key: str) -> Any:
     """One entry of a mapping, None where there is none."""
     return mapping.get(key)
+
+
+@register.filter
+def predicted(prediction: Prediction | None) -> str:
+    """A prediction in words, empty where there is none."""
+    return prediction_in_words(prediction)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from typing import Any
+from typing import Any, cast
 
 from django import forms
 
@@ -65,8 +65,7 @@ class OfInvestigation(Form):
         }
         for name, kind in (("baseline", "run"), ("run", "run"), ("hypothesis", "hypothesis")):
             if name in self.fields:
-                field = self.fields[name]
-                assert isinstance(field, forms.ChoiceField)
+                field = cast(forms.ChoiceField, self.fields[name])
                 rows = [(pk, str(row)) for pk, row in self.rows[kind].items()]
                 field.choices = rows if field.required else [("", "none"), *rows]
 
@@ -109,8 +108,7 @@ class EventForm(OfInvestigation):
 
     def __init__(self, *args: Any, places: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        field = self.fields["after"]
-        assert isinstance(field, forms.ChoiceField)
+        field = cast(forms.ChoiceField, self.fields["after"])
         field.choices = [("", "at the end"), *places]
 
 

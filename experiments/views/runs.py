@@ -63,7 +63,7 @@ def live(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         # The whole page has news now: figures, findings, verdicts.
         return HttpResponse(status=204, headers={"HX-Refresh": "true"})
     context = {"run": state.run, "live": state, "investigation": state.run.investigation}
-    return render(request, "_live.html", context | _live(state.run))
+    return render(request, "_live_answer.html", context | _live(state.run))
 
 
 @require_POST

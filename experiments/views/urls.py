@@ -36,10 +36,8 @@ urlpatterns = [
     path("i/<slug:slug>/r/<int:number>/repeat/", runs.repeat, name="run-repeat"),
     path("i/<slug:slug>/r/<int:number>/queue/", runs.queue, name="run-queue"),
     path("i/<slug:slug>/r/<int:number>/branch/", runs.branch, name="run-branch"),
-    path("i/<slug:slug>/r/<int:number>/chart/<str:metric>.json", runs.chart, name="run-chart"),
-    path(
-        "i/<slug:slug>/r/<int:number>/chart/<str:metric>.svg", runs.chart_svg, name="run-chart-svg"
-    ),
+    path("i/<slug:slug>/r/<int:number>/<str:metric>.json", runs.chart, name="run-chart"),
+    path("i/<slug:slug>/r/<int:number>/<str:metric>.svg", runs.chart_svg, name="run-chart-svg"),
     path("i/<slug:slug>/f/<int:pk>/", findings.finding, name="finding"),
     path("i/<slug:slug>/f/<int:pk>/aside/", findings.set_aside, name="finding-aside"),
     path("i/<slug:slug>/f/<int:pk>/reopen/", findings.reopen, name="finding-reopen"),

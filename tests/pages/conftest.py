@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
+from html.parser import HTMLParser
 from typing import Any
 
 import pytest
 from django.contrib.auth.models import User
+from django.http import HttpResponse
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
 
 from experiments import lifecycle, store
@@ -170,6 +174,75 @@ def measured(run: Run, tok_s: list[float], accept_len: float | None) -> Evidence
     )
     run.refresh_from_db()
     return log
+
+
+def pages_of(story: Story) -> dict[str, str]:
+    """The address of every page that is read with GET, by a name for messages."""
+    slug, finding, log = story.investigation.slug, story.finding.pk, story.log.pk
+    named = {
+        "home": ("home",),
+        "investigation": ("investigation", slug),
+        "hypothesis": ("hypothesis", slug, 1),
+        "baseline run": ("run", slug, 0),
+        "measured run": ("run", slug, 1),
+        "draft run": ("run", slug, 2),
+        "log": ("run-log", slug, 1),
+        "finding": ("finding", slug, finding),
+        "evidence": ("evidence", slug, log),
+        "open": ("investigation-new",),
+        "edit": ("investigation-edit", slug),
+        "close": ("investigation-close", slug),
+        "event": ("event-new", slug),
+        "state": ("hypothesis-new", slug),
+        "plan": ("run-new", slug),
+        "branch": ("run-branch", slug, 1),
+        "report": ("report-page", slug),
+    }
+    return {name: reverse(where[0], args=where[1:]) for name, where in named.items()}
+
+
+class Markup(HTMLParser):
+    """What a browser would take for script or style in a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.inline: list[str] = []
+        self.tags: list[str] = []
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.tags.append(tag)
+        self.inline += [f"{tag} {name}" for name in found if name == "style" or name[:2] == "on"]
+        if tag == "style" or (tag == "script" and not found.get("src")):
+            self.inline.append(tag)
+        for name in ("href", "src", "action"):
+            if value := found.get(name):
+                self.links.append(value)
+
+
+@pytest.fixture
+def addresses(story: Story) -> dict[str, str]:
+    """Every page of the plain story."""
+    return pages_of(story)
+
+
+@pytest.fixture
+def hostile_addresses(hostile: Story) -> dict[str, str]:
+    """Every page of the story whose texts are markup."""
+    return pages_of(hostile)
+
+
+@pytest.fixture
+def parsed() -> Callable[[HttpResponse], Markup]:
+    """A page as a browser would take it apart."""
+
+    def parse(response: HttpResponse) -> Markup:
+        parser = Markup()
+        parser.feed(response.content.decode())
+        return parser
+
+    return parse
 
 
 @pytest.fixture
