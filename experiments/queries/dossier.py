@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
+from django.db.models import ForeignKey, Model
+
 from experiments.models import (
     AppliedCheck,
     ConfigChange,
@@ -156,90 +158,103 @@ def ratio(run: Figures, baseline: Figures | None) -> float | None:
     return run.tok_s.mean / baseline.tok_s.mean
 
 
+def tie(rows: Iterable[Model]) -> None:
+    """Point the rows' foreign keys at each other's objects, so that following one asks nothing."""
+    held = list(rows)
+    known = {(type(row), row.pk): row for row in held}
+    for row in held:
+        for field in row._meta.concrete_fields:
+            if isinstance(field, ForeignKey):
+                other = known.get((field.related_model, getattr(row, field.attname)))
+                if other is not None:
+                    setattr(row, field.name, other)
+
+
 def dossier(investigation: Investigation) -> Dossier:
     """All rows of one investigation, 13 queries however large it is."""
-    runs = list(
-        Run.objects.filter(investigation=investigation).select_related(
-            "hypothesis", "baseline", "follows", "repeats_run", "prediction__baseline"
-        )
-    )
-    repeats = grouped(Repeat.objects.filter(run__investigation=investigation), lambda r: r.run_id)
-    config = grouped(
-        ConfigEntry.objects.filter(run__investigation=investigation), lambda c: c.run_id
-    )
-    changes = grouped(
-        ConfigChange.objects.filter(run__investigation=investigation), lambda c: c.run_id
-    )
+    runs = list(Run.objects.filter(investigation=investigation))
+    repeats = list(Repeat.objects.filter(run__investigation=investigation))
+    config = list(ConfigEntry.objects.filter(run__investigation=investigation))
+    changes = list(ConfigChange.objects.filter(run__investigation=investigation))
     hypotheses = list(Hypothesis.objects.filter(investigation=investigation))
-    links = list(
-        HypothesisLink.objects.filter(origin__investigation=investigation)
-        .select_related("origin", "other")
-        .order_by("pk")
+    links = list(HypothesisLink.objects.filter(origin__investigation=investigation).order_by("pk"))
+    predictions = list(Prediction.objects.filter(hypothesis__investigation=investigation))
+    checks = list(AppliedCheck.objects.filter(hypothesis__investigation=investigation))
+    verdicts = list(Verdict.objects.filter(hypothesis__investigation=investigation))
+    events = list(Event.objects.filter(investigation=investigation))
+    findings = list(Finding.objects.filter(investigation=investigation))
+    turns = list(FindingEvent.objects.filter(finding__investigation=investigation))
+    evidence = list(Evidence.objects.filter(investigation=investigation).select_related("blob"))
+    tie(
+        [
+            *(investigation, *runs, *repeats, *config, *changes),
+            *(*hypotheses, *links, *predictions, *checks, *verdicts),
+            *(*events, *findings, *turns, *evidence),
+        ]
     )
-    predictions = grouped(
-        Prediction.objects.filter(hypothesis__investigation=investigation).select_related(
-            "baseline"
-        ),
-        lambda p: p.hypothesis_id,
-    )
-    checks = grouped(
-        AppliedCheck.objects.filter(hypothesis__investigation=investigation),
-        lambda c: c.hypothesis_id,
-    )
-    verdicts = list(
-        Verdict.objects.filter(hypothesis__investigation=investigation).select_related(
-            "run", "prediction__baseline"
-        )
-    )
-    events = Event.objects.filter(investigation=investigation).select_related("run", "hypothesis")
-    findings = Finding.objects.filter(investigation=investigation).select_related(
-        "opened_in", "seen_in", "fixed_in"
-    )
-    turns = grouped(
-        FindingEvent.objects.filter(finding__investigation=investigation).select_related("run"),
-        lambda e: e.finding_id,
-    )
-    evidence = Evidence.objects.filter(investigation=investigation).select_related("run", "blob")
-
-    for run in runs:
-        run.investigation = investigation
-    for hypothesis in hypotheses:
-        hypothesis.investigation = investigation
-    figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in runs}
-    base = figures.get(investigation.baseline_id or 0)
-    in_force = {v.run_id: v for v in verdicts if v.in_force}
-    by_hypothesis = grouped(verdicts, lambda v: v.hypothesis_id)
-    run_rows = grouped(runs, lambda r: r.hypothesis_id)
-    origins = grouped(links, lambda link: link.origin_id)
-    others = grouped(links, lambda link: link.other_id)
+    lives = grouped(turns, lambda e: e.finding_id)
     return Dossier(
         investigation=investigation,
-        runs=tuple(
-            RunFacts(
-                run=run,
-                figures=figures[run.pk],
-                repeats=tuple(repeats.get(run.pk, ())),
-                config={entry.key: entry for entry in config.get(run.pk, ())},
-                changes=tuple(changes.get(run.pk, ())),
-                verdict=in_force.get(run.pk),
-                ratio=ratio(figures[run.pk], base),
-                is_baseline=run.pk == investigation.baseline_id,
-            )
-            for run in runs
-        ),
-        hypotheses=tuple(
-            HypothesisFacts(
-                hypothesis=hypothesis,
-                links=tuple(origins.get(hypothesis.pk, ())),
-                linked_from=tuple(others.get(hypothesis.pk, ())),
-                predictions=tuple(predictions.get(hypothesis.pk, ())),
-                checks=tuple(checks.get(hypothesis.pk, ())),
-                runs=tuple(run_rows.get(hypothesis.pk, ())),
-                verdicts=tuple(by_hypothesis.get(hypothesis.pk, ())),
-            )
-            for hypothesis in hypotheses
-        ),
+        runs=_run_facts(investigation, runs, repeats, config, changes, verdicts),
+        hypotheses=_hypothesis_facts(hypotheses, links, predictions, checks, runs, verdicts),
         events=tuple(events),
-        findings=tuple(FindingFacts(f, tuple(turns.get(f.pk, ()))) for f in findings),
+        findings=tuple(FindingFacts(f, tuple(lives.get(f.pk, ()))) for f in findings),
         evidence=tuple(evidence),
+    )
+
+
+def _run_facts(
+    investigation: Investigation,
+    runs: list[Run],
+    repeats: list[Repeat],
+    config: list[ConfigEntry],
+    changes: list[ConfigChange],
+    verdicts: list[Verdict],
+) -> tuple[RunFacts, ...]:
+    passes = grouped(repeats, lambda r: r.run_id)
+    entries = grouped(config, lambda c: c.run_id)
+    changed = grouped(changes, lambda c: c.run_id)
+    in_force = {v.run_id: v for v in verdicts if v.in_force}
+    figures = {run.pk: figures_of(passes.get(run.pk, [])) for run in runs}
+    base = figures.get(investigation.baseline_id or 0)
+    return tuple(
+        RunFacts(
+            run=run,
+            figures=figures[run.pk],
+            repeats=tuple(passes.get(run.pk, ())),
+            config={entry.key: entry for entry in entries.get(run.pk, ())},
+            changes=tuple(changed.get(run.pk, ())),
+            verdict=in_force.get(run.pk),
+            ratio=ratio(figures[run.pk], base),
+            is_baseline=run.pk == investigation.baseline_id,
+        )
+        for run in runs
+    )
+
+
+def _hypothesis_facts(
+    hypotheses: list[Hypothesis],
+    links: list[HypothesisLink],
+    predictions: list[Prediction],
+    checks: list[AppliedCheck],
+    runs: list[Run],
+    verdicts: list[Verdict],
+) -> tuple[HypothesisFacts, ...]:
+    versions = grouped(predictions, lambda p: p.hypothesis_id)
+    registered = grouped(checks, lambda c: c.hypothesis_id)
+    tested_by = grouped(runs, lambda r: r.hypothesis_id)
+    decided = grouped(verdicts, lambda v: v.hypothesis_id)
+    origins = grouped(links, lambda link: link.origin_id)
+    others = grouped(links, lambda link: link.other_id)
+    return tuple(
+        HypothesisFacts(
+            hypothesis=row,
+            links=tuple(origins.get(row.pk, ())),
+            linked_from=tuple(others.get(row.pk, ())),
+            predictions=tuple(versions.get(row.pk, ())),
+            checks=tuple(registered.get(row.pk, ())),
+            runs=tuple(tested_by.get(row.pk, ())),
+            verdicts=tuple(decided.get(row.pk, ())),
+        )
+        for row in hypotheses
     )
