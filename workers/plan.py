@@ -134,6 +134,25 @@ class RunOutcome:
         return asdict(self)
 
     @classmethod
+    def without_measuring(
+        cls, state: OutcomeState, reason: str, *, host: str, started_at: float, ended_at: float
+    ) -> RunOutcome:
+        """What is left to say where the runner itself did not come to its end."""
+        return cls(
+            state=state,
+            phase="preparing",
+            reason=reason,
+            argv=(),
+            env={},
+            versions={},
+            host=host,
+            started_at=started_at,
+            ready_at=None,
+            ended_at=ended_at,
+            log="",
+        )
+
+    @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> RunOutcome:
         """The inverse of `as_json`. Raises KeyError or TypeError where the data is no outcome."""
         rest = dict(data)

@@ -1,0 +1,123 @@
+"""How a run gets to a worker: queued in the record first, sent on commit, sent again where the
+message was lost; it measures nothing and imports no worker."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from amqp.exceptions import ChannelError
+from django.db import transaction
+from django.db.models import F
+from django.utils import timezone
+from kombu import Connection
+from kombu.exceptions import OperationalError
+
+from experiments.lifecycle import request_cancel
+from experiments.models import Run
+from experiments.refusal import Refused
+from specdebug.celery import app
+
+log = logging.getLogger(__name__)
+
+TASK = "workers.tasks.measure"
+QUEUE = "measure"
+# A message younger than this may still be on its way, or with a worker that waits for its machine.
+SEND_AGAIN_AFTER_SECONDS = 15
+
+
+def queue_run(run: Run) -> bool:
+    """Queue a draft; False when it is queued or running already.
+
+    The row counts and the message only wakes a worker: with the broker away the row stays queued
+    and `send_waiting` sends it later. Raises Refused for a run that has ended.
+    """
+    won = Run.objects.filter(pk=run.pk, state=Run.State.DRAFT, recorded=False).update(
+        state=Run.State.QUEUED, queued_at=timezone.now(), reason=""
+    )
+    run.refresh_from_db()
+    if won:
+        pk = run.pk
+        transaction.on_commit(lambda: _send(pk))
+        return True
+    if run.state in Run.ACTIVE:
+        return False
+    raise Refused(f"{run.label} is {run.get_state_display()}; repeat it to measure it again")
+
+
+def cancel_run(run: Run) -> str:
+    """Ask a run to stop: at once while it waits, by its worker while it runs; the state after."""
+    return request_cancel(run)
+
+
+def give_back(run_id: int, *, token: str, reason: str) -> bool:
+    """Put a run back into the queue, its worker having to leave; False when the claim is lost.
+
+    It counts as no attempt: those are limited to stop a run that kills its workers. A run whose
+    cancelling was asked for is cancelled.
+    """
+    now = timezone.now()
+    mine = Run.objects.filter(pk=run_id, state=Run.State.RUNNING, claim=token)
+    if mine.filter(cancel_requested_at__isnull=False).update(
+        state=Run.State.CANCELLED, ended_at=now, reason="cancelled"
+    ):
+        return True
+    return bool(
+        mine.update(
+            state=Run.State.QUEUED,
+            queued_at=now,
+            claim="",
+            heartbeat_at=None,
+            attempt=F("attempt") - 1,
+            phase="",
+            phase_detail="",
+            fraction=None,
+            reason=f"queued again: {reason}",
+        )
+    )
+
+
+def send_waiting(*, now: datetime) -> list[int]:
+    """Send queued runs again that no message is there for; the runs' ids, oldest first.
+
+    Nobody can ask a broker which runs it knows. An empty queue though holds none, and what a worker
+    has already taken is harmless to send twice: of two tasks one gets the claim.
+    """
+    waiting = Run.objects.filter(
+        state=Run.State.QUEUED, queued_at__lt=now - timedelta(seconds=SEND_AGAIN_AFTER_SECONDS)
+    ).order_by("queued_at", "pk")
+    ids = list(waiting.values_list("pk", flat=True))
+    if not ids or _messages_waiting() != 0:
+        return []
+    return [pk for pk in ids if _send(pk)]
+
+
+def _send(pk: int) -> bool:
+    """False where the broker is away; the row is still queued then."""
+    try:
+        with _connection() as connection:
+            app.send_task(TASK, args=[pk], queue=QUEUE, retry=False, connection=connection)
+    except (OperationalError, OSError) as problem:
+        log.warning("run %s stays queued, the broker does not answer: %s", pk, problem)
+        return False
+    return True
+
+
+def _messages_waiting() -> int | None:
+    """Messages in the measuring queue that no worker has taken; None where the broker is away."""
+    try:
+        with _connection() as connection:
+            channel: Any = connection.default_channel
+            return int(channel.queue_declare(QUEUE, passive=True).message_count)
+    except ChannelError:
+        return 0  # an empty queue is none for Redis
+    except (OperationalError, OSError) as problem:
+        log.warning("the broker does not answer: %s", problem)
+        return None
+
+
+def _connection() -> Connection:
+    """A connection that fails at once: somebody waits for this answer on a page."""
+    options = {**app.conf.broker_transport_options, "max_retries": 1, "interval_start": 0}
+    return app.connection_for_write(transport_options=options)
