@@ -52,9 +52,10 @@ def test_every_script_is_executable_and_parses(name: str) -> None:
 
 
 def test_links_between_documents_lead_somewhere() -> None:
-    broken = []
-    for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text()):
-            if "://" not in target and not (path.parent / target).exists():
-                broken.append(f"{path.relative_to(ROOT)} -> {target}")
+    broken = [
+        f"{path.relative_to(ROOT)} -> {target}"
+        for path in [*ROOT.glob("*.md"), *DOCS.glob("*.md")]
+        for target in re.findall(r"\]\(([^)#]+)\)", path.read_text())
+        if "://" not in target and not (path.parent / target).exists()
+    ]
     assert broken == []
