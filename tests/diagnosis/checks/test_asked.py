@@ -1,0 +1,222 @@
+from typing import Any
+
+import pytest
+
+from specdebug.diagnosis.checks import asked as checks
+from specdebug.diagnosis.facts import Measured
+
+WARNING = (
+    "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1 when "
+    "speculative_eagle_topk == 1"
+)
+
+
+def test_an_override_seen_in_the_log_is_certain_and_shows_flag_warning_and_value(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(steps=1, tokens=16),
+        boots=[make.boot(args=make.args(steps=1), notices=[("argument-warning", WARNING)])],
+    )
+    found = checks.draft_tokens_overridden(case)
+    assert found is not None
+    assert found.confidence == "certain"
+    assert "16" in found.statement
+    assert "1 + 1" in found.statement
+    assert {e.source for e in found.evidence} == {"requested", "server.log"}
+    assert any(WARNING in e.text for e in found.evidence)
+    assert "--speculative-num-steps 15" in found.fix
+    assert "--speculative-num-draft-tokens 2" in found.fix
+
+
+def test_the_warning_alone_is_no_override(make: Any) -> None:
+    # The engine prints it too when the flag was omitted, so only a lost value counts.
+    case = make.case(
+        requested=make.asked(steps=3, tokens=None),
+        boots=[make.boot(args=make.args(steps=3), notices=[("argument-warning", WARNING)])],
+    )
+    assert checks.draft_tokens_overridden(case) is None
+
+
+def test_an_override_is_predicted_from_the_command_alone(make: Any) -> None:
+    case = make.case(requested=make.asked(steps=1, tokens=16), engine_version="0.5.9")
+    found = checks.draft_tokens_overridden(case)
+    assert found is not None
+    assert found.confidence == "certain"
+
+
+def test_with_an_unknown_release_the_prediction_is_likely(make: Any) -> None:
+    found = checks.draft_tokens_overridden(make.case(requested=make.asked(steps=1, tokens=16)))
+    assert found is not None
+    assert found.confidence == "likely"
+    assert "release" in found.settled_by
+
+
+def test_before_046_nothing_is_overridden(make: Any) -> None:
+    case = make.case(requested=make.asked(steps=1, tokens=16), engine_version="0.4.5")
+    assert checks.draft_tokens_overridden(case) is None
+
+
+def test_upward_overrides_count_too(make: Any) -> None:
+    case = make.case(requested=make.asked(steps=5, tokens=2), engine_version="0.5.9")
+    found = checks.draft_tokens_overridden(case)
+    assert found is not None
+    assert "6 are in force" in found.statement
+
+
+@pytest.mark.parametrize(("steps", "topk", "tokens"), [(3, 1, 4), (3, 4, 16), (15, 1, 16)])
+def test_a_valid_pair_or_a_tree_is_left_alone(
+    make: Any, steps: int, topk: int, tokens: int
+) -> None:
+    case = make.case(
+        requested=make.asked(steps=steps, topk=topk, tokens=tokens), engine_version="0.5.9"
+    )
+    assert checks.draft_tokens_overridden(case) is None
+
+
+def test_a_row_of_a_table_is_enough_for_an_override(make: Any) -> None:
+    row = Measured("R1", "pasted.txt", line=4, num_steps=1, topk=1, draft_tokens_asked=16)
+    found = checks.draft_tokens_overridden(make.case(runs=[row]))
+    assert found is not None
+    assert found.evidence[0].line == 4
+    fine = Measured("R2", "pasted.txt", num_steps=15, topk=1, draft_tokens_asked=16)
+    assert checks.draft_tokens_overridden(make.case(runs=[fine])) is None
+
+
+def test_decode_lines_betray_a_window_of_two(make: Any) -> None:
+    lines = make.stretch([1.6, 1.58, 1.62, 1.6, 1.65], window=2)
+    case = make.case(requested=make.asked(steps=15, tokens=16), boots=[make.boot(lines)])
+    found = checks.effective_window_inferred(case)
+    assert found is not None
+    assert found.severity == "high"
+    assert "give 2" in found.statement
+
+
+def test_two_windows_fit_a_constant_length_on_an_unknown_release(make: Any) -> None:
+    lines = make.stretch([2.5] * 6, window=5)
+    found = checks.effective_window_inferred(make.case(boots=[make.boot(lines)]))
+    assert found is not None
+    assert found.confidence == "possible"
+    assert "4 or 5" in found.statement
+    assert found.settled_by == "the engine's release"
+
+
+def test_a_known_release_decides_between_the_two(make: Any) -> None:
+    lines = make.stretch([2.5] * 6, window=5)
+    case = make.case(
+        requested=make.asked(steps=3, tokens=4), boots=[make.boot(lines)], engine_version="0.5.9"
+    )
+    found = checks.effective_window_inferred(case)
+    assert found is not None
+    assert "give 5" in found.statement
+    strict = make.case(
+        requested=make.asked(steps=3, tokens=4), boots=[make.boot(lines)], engine_version="0.5.12"
+    )
+    assert checks.effective_window_inferred(strict) is None
+
+
+def test_a_window_that_matches_the_asked_one_is_quiet(make: Any) -> None:
+    lines = make.stretch([2.2, 2.5, 2.8, 2.4, 2.6], window=4)
+    case = make.case(requested=make.asked(steps=3, tokens=4), boots=[make.boot(lines)])
+    assert checks.effective_window_inferred(case) is None
+
+
+def test_adaptive_speculation_has_no_single_window(make: Any) -> None:
+    lines = make.stretch([1.6, 1.58, 1.62, 1.6, 1.65], window=2)
+    case = make.case(
+        requested=make.asked(steps=15, tokens=16, speculative_adaptive=True),
+        boots=[make.boot(lines)],
+    )
+    assert checks.effective_window_inferred(case) is None
+
+
+def test_another_value_that_the_engine_changed_is_named(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(page_size=16),
+        boots=[make.boot(args=make.args(page_size=64))],
+    )
+    found = checks.argument_overridden(case)
+    assert found is not None
+    assert "page_size 16 became 64" in found.statement
+
+
+def test_equal_values_in_other_spellings_are_no_override(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(mem_fraction_static="0.85", cuda_graph_bs="1 2 4", tp_size="8"),
+        boots=[
+            make.boot(args=make.args(mem_fraction_static=0.85, cuda_graph_bs=[1, 2, 4], tp_size=8))
+        ],
+    )
+    assert checks.argument_overridden(case) is None
+
+
+def test_omitted_arguments_are_named_as_defaults(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(None, None, None),
+        engine_version="0.5.9",
+        target_config={
+            "architectures": ["LlamaForCausalLM"],
+            "num_hidden_layers": 32,
+            "hidden_size": 4096,
+        },
+    )
+    found = checks.defaults_chosen(case)
+    assert found is not None
+    assert found.severity == "info"
+    assert "num_steps 5, topk 4, draft tokens 8" in found.statement
+
+
+def test_given_arguments_are_no_defaults(make: Any) -> None:
+    assert checks.defaults_chosen(make.case(requested=make.asked())) is None
+
+
+def test_steps_without_topk_are_refused(make: Any) -> None:
+    case = make.case(requested=make.asked(3, None, None), engine_version="0.5.9")
+    found = checks.arguments_rejected(case)
+    assert found is not None
+    assert found.severity == "critical"
+    assert "TypeError" in found.statement
+
+
+def test_a_server_that_runs_was_not_refused(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(3, None, None),
+        engine_version="0.5.9",
+        boots=[make.boot(make.stretch([2.0] * 5), args=make.args())],
+    )
+    assert checks.arguments_rejected(case) is None
+
+
+def test_a_complete_command_is_not_refused(make: Any) -> None:
+    case = make.case(requested=make.asked(), engine_version="0.5.9")
+    assert checks.arguments_rejected(case) is None
+
+
+def test_an_eagle3_draft_under_eagle_is_certain(make: Any) -> None:
+    case = make.case(
+        requested=make.asked(speculative_algorithm="EAGLE"),
+        draft_config=make.kimi_draft([1, 29, 57]),
+    )
+    found = checks.wrong_algorithm_for_draft(case)
+    assert found is not None
+    assert found.confidence == "certain"
+
+
+def test_the_class_that_loaded_is_enough_to_know_the_draft(make: Any) -> None:
+    from dataclasses import replace
+
+    boot = make.boot(args=make.args(speculative_algorithm="EAGLE"), notices=[("model-load", "x")])
+    loaded = replace(
+        boot, notices=(replace(boot.notices[0], fields={"type": "LlamaForCausalLMEagle3"}),)
+    )
+    assert checks.wrong_algorithm_for_draft(make.case(boots=[loaded])) is not None
+
+
+def test_an_eagle3_draft_under_eagle3_is_right(make: Any) -> None:
+    case = make.case(requested=make.asked(), draft_config=make.kimi_draft([1, 29, 57]))
+    assert checks.wrong_algorithm_for_draft(case) is None
+
+
+def test_an_eagle_draft_under_eagle3_is_named(make: Any) -> None:
+    draft = {"architectures": ["LlamaForCausalLMEagle"], "model_type": "llama"}
+    found = checks.wrong_algorithm_for_draft(make.case(requested=make.asked(), draft_config=draft))
+    assert found is not None
+    assert found.confidence == "likely"
