@@ -91,6 +91,24 @@ def finish_run(run_id: int, *, token: str, state: str, values: Mapping[str, Any]
     return bool(mine.update(state=state, **values))
 
 
+def request_cancel(run: Run) -> str:
+    """Stop a run: at once while it waits, by its worker while it runs; returns the state after.
+
+    A run that has ended stays as it ended. Asking twice changes nothing.
+    """
+    now = timezone.now()
+    rows = Run.objects.filter(pk=run.pk)
+    waiting = (Run.State.DRAFT, Run.State.QUEUED)
+    if not rows.filter(state__in=waiting).update(
+        state=Run.State.CANCELLED, ended_at=now, cancel_requested_at=now, reason="cancelled"
+    ):
+        rows.filter(state=Run.State.RUNNING, cancel_requested_at=None).update(
+            cancel_requested_at=now
+        )
+    run.refresh_from_db()
+    return run.state
+
+
 def reap_lost(*, now: datetime, host: str | None = None) -> list[int]:
     """Take runs away from workers that were not heard of for too long; returns the runs' ids.
 

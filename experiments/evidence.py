@@ -21,6 +21,12 @@ TARGET_CONFIG = "target-config"
 METRICS = "metrics"
 
 
+def clean_name(name: str) -> str:
+    """A file's own name without folders and control characters, "file" where nothing is left."""
+    last = name.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(c for c in last if c.isprintable()).strip()[:200] or "file"
+
+
 def add(
     *,
     investigation: Investigation,
@@ -46,7 +52,7 @@ def add(
         investigation=investigation,
         run=run,
         blob=blob,
-        name=name[:200],
+        name=clean_name(name),
         defaults={"kind": kind, "problem": problem, "added_by": by[:150]},
     )[0]
 

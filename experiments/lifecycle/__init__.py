@@ -3,7 +3,7 @@
 A file per noun; a write that the rules do not allow raises `Refused` and changes nothing.
 """
 
-from experiments.claims import Beat, beat, claim_run, finish_run, reap_lost
+from experiments.claims import Beat, beat, claim_run, finish_run, reap_lost, request_cancel
 from experiments.lifecycle.events import add_event, edit_event
 from experiments.lifecycle.findings import reopen_finding, set_finding_aside
 from experiments.lifecycle.hypotheses import (
@@ -31,7 +31,6 @@ from experiments.lifecycle.runs import (
     plan_of,
     record_run,
     repeat_run,
-    request_cancel,
     workload_from,
 )
 from experiments.refusal import ClaimLost, Refused

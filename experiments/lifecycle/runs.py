@@ -264,24 +264,6 @@ def record_run(
     return run
 
 
-def request_cancel(run: Run) -> str:
-    """Stop a run: at once while it waits, by its worker while it runs; returns the state after.
-
-    A run that has ended stays as it ended. Asking twice changes nothing.
-    """
-    now = timezone.now()
-    rows = Run.objects.filter(pk=run.pk)
-    waiting = (Run.State.DRAFT, Run.State.QUEUED)
-    if not rows.filter(state__in=waiting).update(
-        state=Run.State.CANCELLED, ended_at=now, cancel_requested_at=now, reason="cancelled"
-    ):
-        rows.filter(state=Run.State.RUNNING, cancel_requested_at=None).update(
-            cancel_requested_at=now
-        )
-    run.refresh_from_db()
-    return run.state
-
-
 def workload_from(values: Mapping[str, Any], base: Workload | None = None) -> Workload:
     """A workload from named values over `base`; refused where a name is unknown."""
     known = asdict(base or Workload())
