@@ -13,8 +13,22 @@ from experiments.checkup.judge import judge
 from experiments.checkup.look import capture_patched, look
 from experiments.models import Investigation, Run
 from experiments.queries import Dossier, RunFacts, dossier
+from specdebug.diagnosis.case import case_from_rows
 
-__all__ = ["recheck", "recheck_files"]
+__all__ = ["preflight", "recheck", "recheck_files"]
+
+
+def preflight(run: Run) -> None:
+    """What the plan alone gives away before anything is started: kept in the run's `shown`.
+
+    It opens no finding of the investigation; only a run that was measured does.
+    """
+    asked = {e.key: e.requested for e in run.config.all() if e.was_requested}
+    case = case_from_rows(
+        requested=asked, env=run.plan.get("env", {}), engine_version=run.engine_release or None
+    )
+    run.shown = [finding.as_dict() for finding in look(case, None).findings]
+    run.save(update_fields=["shown"])
 
 
 def recheck(run: Run) -> None:

@@ -16,11 +16,13 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
+from experiments import arguments, checkup
 from experiments.claims import bind_prediction
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.text import needed
-from experiments.models import Hypothesis, Investigation, Repeat, Run
+from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
 from experiments.refusal import Refused
+from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
 from workers.plan import Deadlines, RunPlan, Workload
 
 ENGINES = ("reference", "sglang", "sglang-cpu", "attached")
@@ -70,7 +72,7 @@ def add_run(
             workload=work,
             deadlines=limits,
         )
-        return Run.objects.create(
+        run = Run.objects.create(
             investigation=investigation,
             number=number,
             title=needed(title, "title", 200),
@@ -84,6 +86,24 @@ def add_run(
             engine_release=engine_release[:40],
             plan=_as_row(plan),
         )
+        if engine != "attached":
+            _predict(run, plan)
+        return run
+
+
+def _predict(run: Run, plan: RunPlan) -> None:
+    """What the release will make of the arguments, known before anything is started."""
+    requested = arguments.requested_of(plan.server_args)
+    release = str(requested.get("engine_release") or run.engine_release)
+    if run.engine == "reference" and not release:
+        release = REFERENCE_RELEASE
+    run.engine_release = release[:40]
+    run.save(update_fields=["engine_release"])
+    rows = arguments.entries(
+        run, requested, None, release=arguments.release_of(release), env=plan.env
+    )
+    ConfigEntry.objects.bulk_create(rows)
+    checkup.preflight(run)
 
 
 def _as_row(plan: RunPlan) -> dict[str, Any]:

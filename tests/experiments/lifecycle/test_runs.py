@@ -140,3 +140,27 @@ def test_an_unknown_workload_setting_is_named() -> None:
     assert lifecycle.workload_from({"repeats": 7}).repeats == 7
     with pytest.raises(lifecycle.Refused, match="speed"):
         lifecycle.workload_from({"speed": 1})
+
+
+def test_a_plan_shows_before_the_start_what_the_release_will_make_of_it(
+    investigation: Investigation,
+) -> None:
+    asked = shlex.split(
+        "--model-path target --speculative-algorithm EAGLE3 --speculative-draft-model-path d"
+        " --speculative-num-steps 1 --speculative-eagle-topk 1 --speculative-num-draft-tokens 16"
+    )
+    run = lifecycle.add_run(investigation=investigation, title="t", server_args=asked)
+    tokens = run.config.get(key="speculative_num_draft_tokens")
+    assert (tokens.requested, tokens.effective, tokens.predicted) == (16, 2, True)
+    assert (tokens.effective_known, tokens.origin) == (False, "override")
+    assert "draft-tokens-overridden" in {f["code"] for f in run.shown}
+    assert not investigation.findings.exists()
+
+
+def test_a_plan_that_gets_what_it_asks_for_shows_no_override(investigation: Investigation) -> None:
+    asked = shlex.split(
+        "--model-path target --speculative-algorithm EAGLE3 --speculative-draft-model-path d"
+        " --speculative-num-steps 15 --speculative-eagle-topk 1 --speculative-num-draft-tokens 16"
+    )
+    run = lifecycle.add_run(investigation=investigation, title="t", server_args=asked)
+    assert "draft-tokens-overridden" not in {f["code"] for f in run.shown}
