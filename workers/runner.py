@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from specdebug.sglang import overrides
+from specdebug.sglang.releases import Release
 from workers import engines, load
 from workers.plan import (
     Exit,
@@ -111,7 +112,7 @@ class _Run:
         self.versions = engines.versions(engine, self.env)
         if reason := self.should_stop():
             raise RunEnded("cancelled", reason)
-        self._tell("launching", _foreseen(plan) or "starting the engine", 0.02)
+        self._tell("launching", _foreseen(plan, self.versions) or "starting the engine", 0.02)
         self.server = Server.launch(self.argv, self.env, self.folder, plan.run)
         return f"http://{HOST}:{port}"
 
@@ -290,16 +291,16 @@ def _port(given: str) -> int:
     raise RunEnded("failed", f"--port {given}: a port is a number from 1 to 65535.")
 
 
-def _foreseen(plan: RunPlan) -> str:
-    """What the library says the engine will change of the arguments; the engine has the last word,
-    so that nothing is refused here."""
-    try:
-        changed = overrides.predict(plan.server_args, env=plan.env).changed
-    except NotImplementedError:
-        return ""
-    return "; ".join(
-        f"{name} {value.requested} will be {value.value}" for name, value in changed.items()
-    )
+def _foreseen(plan: RunPlan, versions: Mapping[str, str]) -> str:
+    """What the library says the engine will change of the arguments or refuse; the engine has the
+    last word, so that nothing is refused here."""
+    release = Release.find(versions.get("sglang", ""))
+    prediction = overrides.predict(plan.server_args, release=release, env=plan.env)
+    changed = [
+        f"{name} {value.requested} will be {value.value}"
+        for name, value in prediction.changed.items()
+    ]
+    return "; ".join([*(f"will be refused: {no.why}" for no in prediction.rejections), *changed])
 
 
 def _loaded(text: str) -> float:

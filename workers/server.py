@@ -20,7 +20,7 @@ from typing import IO
 
 import httpx
 
-from specdebug.sglang.logs import LineClass, classify_line
+from specdebug.sglang.logs import classify_line
 from workers import processes
 from workers.plan import Deadlines, Exit, RunEnded, ShouldStop
 from workers.tail import Tail, last_lines, why_it_ended
@@ -187,11 +187,12 @@ class Server:
                 ended = self.look() is not None  # before the log is read, so that none is missed
                 size = self._tail.size
                 for line in [*self._tail.lines(), *([self._tail.rest()] if ended else [])]:
-                    known = _classified(line)
+                    known = classify_line(line)
                     if known.kind == "ready":
                         return
-                    if known.phase is not None:
+                    if known.phase is not None and known.phase.name != "failed":
                         on_phase(str(known.phase))
+                        fatal_at = None  # it goes on all the same
                     if known.kind in FATAL:
                         fatal_at = fatal_at or time.monotonic()
                 now = time.monotonic()
@@ -327,16 +328,6 @@ def _leashed(
     finally:
         os.close(theirs)
     return leash, ours
-
-
-def _classified(line: str) -> LineClass:
-    try:
-        return classify_line(line)
-    except NotImplementedError:
-        if "hit an exception" in line:
-            return LineClass("exception", None, "", None, line)
-        ready = "fired up and ready to roll" in line
-        return LineClass("ready" if ready else "other", None, "", None, line)
 
 
 def marked(session: int, mark: str) -> set[int]:

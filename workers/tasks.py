@@ -118,7 +118,7 @@ def _carry_out(run_id: int, token: str, plan: RunPlan) -> None:
         Heart(
             lambda progress: _beat(run_id, token, progress),
             every=settings.RUN_HEARTBEAT_SECONDS,
-            done=connection.close,
+            done=lambda: connection.close(),  # this name means another one in each thread
             leaving=_leaving,
         ) as heart,
     ):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -86,3 +87,16 @@ def of_folder(folder: Path) -> list[int]:
         if not process.zombie and pid != os.getpid() and where.startswith(str(folder)):
             found.append(pid)
     return found
+
+
+@pytest.fixture
+def sglang(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An interpreter for the engine sglang whose `-m sglang.launch_server` is the fake one."""
+    path = tmp_path / "sglang-python"
+    path.write_text(
+        f'#!/bin/sh\n[ "$1" = -m ] && shift 2 && exec {sys.executable} {DATA}/fake_engine.py "$@"\n'
+        f'exec {sys.executable} "$@"\n'
+    )
+    path.chmod(0o755)
+    monkeypatch.setenv("SPECDEBUG_SGLANG_PYTHON", str(path))
+    return path
