@@ -322,7 +322,8 @@ _SERVER_LIFE = _family(
         ),
         "port-in-use": (
             "The port is taken",
-            """Another process listens on the port, often an older server that did not stop.""",
+            """Another process listens on the port, often an older server that did not stop. Clients
+            may even be talking to that one.""",
         ),
         "gpu-busy": (
             "The GPU was not free",

@@ -37,7 +37,16 @@ def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
     First comes what changes a verdict, then what splits causes, then what firms figures up.
     """
     found = list(findings)
-    for rule in (_nothing, _accept_len, _release, _measure, _baseline, _features, _positions):
+    for rule in (
+        _nothing,
+        _accept_len,
+        _release,
+        _measure,
+        _dead,
+        _baseline,
+        _features,
+        _positions,
+    ):
         answer = rule(case, found)
         if answer is not None:
             return answer
@@ -90,6 +99,34 @@ def _measure(case: Case, found: list[Finding]) -> Missing | None:
         "decode lines of the server log under load",
         "accept length and step time are in them, and nothing measured is known yet",
     )
+
+
+CAUSES_OF_DEATH = {
+    "wrong-algorithm-for-draft",
+    "draft-weights-missing",
+    "draft-vocab-map",
+    "fc-width-mismatch",
+    "aux-layer-mismatch",
+}
+
+
+def _dead(case: Case, found: list[Finding]) -> Missing | None:
+    codes = {f.code for f in found}
+    if "dead-draft" not in codes:
+        return None
+    if codes & CAUSES_OF_DEATH:
+        return Missing(
+            "a log of the server after the cause is removed",
+            "with a dead draft no other figure means anything",
+        )
+    for lacking, what in (
+        (case.draft is None, "the draft's config.json"),
+        (case.header is None, "the names and shapes in the draft's safetensors header"),
+        (case.training.features is None, "the target layers the draft was trained on"),
+    ):
+        if lacking:
+            return Missing(what, "the draft is dead and no cause is known yet")
+    return None
 
 
 def _baseline(case: Case, found: list[Finding]) -> Missing | None:

@@ -124,10 +124,10 @@ def _applied(
 
 
 def _equal(value: Any, expected: Any) -> bool:
-    if value == expected:
-        return True
     if isinstance(value, bool) or isinstance(expected, bool):
         return str(value).lower() == str(expected).lower()
+    if value == expected:
+        return True
     try:
         return float(value) == float(expected)
     except (TypeError, ValueError):
@@ -264,7 +264,8 @@ def goal_status(goal: Goal, value: float | None, baseline: float | None = None) 
     if goal.kind == "at-most":
         met = value <= target
     else:
-        met = value > target if beat and goal.value == 1.0 else value >= target
+        # The tolerance forgives a factor's rounding (1.1 x 90 is 99.00000000000001).
+        met = value > target if beat and goal.value == 1.0 else value >= target * (1 - 1e-9)
     ratio = value / target if target else None
     word = "met" if met else "not met"
     against = "the baseline" if beat and goal.value == 1.0 else "the target"

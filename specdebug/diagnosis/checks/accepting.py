@@ -146,9 +146,12 @@ def acceptance_below_training(case: Case) -> Finding | None:
             evidence += found.evidence
             part = "The first position is short, which points at the features the draft is fed. "
         if rest and min(rest) < 0.6 * first:
-            part += "The later positions are short too, which points at the recurrent step. "
-        elif rest and not part:
-            part = "The first position is fine, the later ones are short: the recurrent step. "
+            lead = (
+                "The later positions are short too"
+                if part
+                else ("The first position is fine and the later ones are short")
+            )
+            part += f"{lead}, which points at the recurrent step. "
     if not short:
         return None
     return Finding(

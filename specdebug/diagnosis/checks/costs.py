@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.prompts import random_prompts
 from specdebug.diagnosis.checks.serving import running_requests_capped
@@ -23,7 +21,6 @@ from specdebug.eagle.speedup import (
     best_num_steps,
     break_even_accept_len,
     ceiling_tok_s,
-    missing_cost_run,
 )
 from specdebug.measure import acceptance
 from specdebug.measure.compare import compare, split_throughput
@@ -229,18 +226,3 @@ def draft_too_deep(case: Case) -> Finding | None:
         f"Measure --speculative-num-steps {best.num_steps}, interleaved with the present value.",
         f"one run at num_steps {best.num_steps}",
     )
-
-
-def cost_gap(case: Case) -> str | None:
-    """Which run would complete the cost account, None when it is complete."""
-    from specdebug.diagnosis.figures import cost_points
-
-    base = baseline(case)
-    return missing_cost_run(cost_points(case), base.step_ms if base else None)
-
-
-def rounded(value: float, digits: int = 3) -> float:
-    """A figure with `digits` significant digits, for sentences."""
-    if value == 0 or not math.isfinite(value):
-        return value
-    return round(value, digits - 1 - math.floor(math.log10(abs(value))))

@@ -1,0 +1,203 @@
+import random
+from typing import Any
+
+import pytest
+
+from specdebug.diagnosis.checks import accepting as checks
+from specdebug.diagnosis.facts import Measured, Positions, Training
+
+
+def by_position(*rates: float, drafts: int = 2000, length: float | None = None) -> Positions:
+    return Positions("answers.json", None, "histogram", rates, drafts, "f", len(rates), length)
+
+
+def wobble(middle: float, n: int, seed: int = 1, width: float = 0.15) -> list[float]:
+    draw = random.Random(seed)
+    return [round(max(1.0, middle + draw.uniform(-width, width)), 2) for _ in range(n)]
+
+
+def test_five_dead_lines_are_a_dead_draft_from_the_first_on(make: Any) -> None:
+    found = checks.dead_draft(make.case(boots=[make.boot(make.stretch([1.0] * 6))]))
+    assert found is not None
+    assert "from the first one on" in found.statement
+    assert found.confidence == "certain"
+
+
+def test_a_low_but_living_draft_is_not_dead(make: Any) -> None:
+    case = make.case(boots=[make.boot(make.stretch(wobble(1.2, 20, width=0.1)))])
+    assert checks.dead_draft(case) is None
+
+
+def test_death_after_health_points_at_a_poisoned_state_and_is_no_decay(make: Any) -> None:
+    lengths = wobble(3.0, 20) + [1.0] * 12
+    # The dead requests begin anew with short contexts, so the context is not the cause.
+    tokens = [500.0 + 40 * i for i in range(20)] + [300.0 + 40 * i for i in range(12)]
+    case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    found = checks.dead_draft(case)
+    assert found is not None
+    assert "healthy stretch" in found.statement
+    assert checks.acceptance_decays(case) is None
+
+
+def test_a_dead_rank_is_named(make: Any) -> None:
+    ranks = [make.stretch(wobble(2.5, 10), rank="DP0"), make.stretch([1.0] * 10, rank="DP1")]
+    found = checks.dead_draft(make.case(boots=[make.boot(*ranks)]))
+    assert found is not None
+    assert "DP1" in found.statement
+
+
+def test_a_cold_beginning_is_no_dead_draft(make: Any) -> None:
+    case = make.case(boots=[make.boot(make.stretch([1.0] * 6 + wobble(2.5, 20)))])
+    assert checks.dead_draft(case) is None
+
+
+def test_a_benchmark_row_can_show_a_dead_draft_with_enough_drafts(make: Any) -> None:
+    def row(drafts: int) -> Measured:
+        return Measured("b", "bench", speculative=True, accept_len=1.02, tok_s=(50,), drafts=drafts)
+
+    assert checks.dead_draft(make.case(runs=[row(5000)])) is not None
+    assert checks.dead_draft(make.case(runs=[row(50)])) is None
+
+
+def trained(make: Any, length: float, steps: int, accuracy: float | None = 0.747) -> Any:
+    row = Measured(
+        "r", "t", speculative=True, num_steps=steps, topk=1, tok_s=(50,), accept_len=length
+    )
+    return make.case(runs=[row], training=Training(val_accuracy=accuracy))
+
+
+def test_acceptance_far_below_the_training_accuracy_is_named(make: Any) -> None:
+    found = checks.acceptance_below_training(trained(make, 1.9, 15))
+    assert found is not None
+    assert "3.92 promised" in found.statement
+
+
+@pytest.mark.parametrize(("length", "steps"), [(2.4, 3), (1.72, 1), (3.5, 15)])
+def test_acceptance_near_the_promise_is_quiet(make: Any, length: float, steps: int) -> None:
+    assert checks.acceptance_below_training(trained(make, length, steps)) is None
+
+
+def test_without_an_accuracy_nothing_is_promised(make: Any) -> None:
+    assert checks.acceptance_below_training(trained(make, 1.1, 15, None)) is None
+
+
+def test_it_says_which_part_is_short(make: Any) -> None:
+    recursion = make.case(
+        positions=[by_position(0.74, 0.3, 0.2)],
+        training=Training(val_accuracy=0.747),
+        runs=[Measured("r", "t", speculative=True, num_steps=3, topk=1, accept_len=1.9)],
+    )
+    found = checks.acceptance_below_training(recursion)
+    assert found is not None
+    assert "first position is fine" in found.fix
+    features = make.case(
+        positions=[by_position(0.4, 0.38, 0.4)], training=Training(val_accuracy=0.747)
+    )
+    found = checks.acceptance_below_training(features)
+    assert found is not None
+    assert "First position" in found.statement or "first position" in found.statement
+
+
+def referenced(make: Any, model: str, length: float) -> Any:
+    row = Measured("r", "t", speculative=True, num_steps=3, topk=1, accept_len=length, tok_s=(9,))
+    return make.case(requested=make.asked(model_path=model), runs=[row])
+
+
+def test_below_the_public_curve_is_a_flag(make: Any) -> None:
+    found = checks.acceptance_below_reference(referenced(make, "moonshotai/Kimi-K2.5", 2.2))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("info", "possible")
+
+
+def test_near_the_curve_or_without_one_nothing_is_said(make: Any) -> None:
+    assert checks.acceptance_below_reference(referenced(make, "moonshotai/Kimi-K2.5", 2.6)) is None
+    assert checks.acceptance_below_reference(referenced(make, "some/other", 1.2)) is None
+
+
+def test_a_collapse_after_the_first_position_is_named(make: Any) -> None:
+    found = checks.acceptance_collapses(make.case(positions=[by_position(0.71, 0.07, 0.08)]))
+    assert found is not None
+    assert found.confidence == "likely"
+
+
+@pytest.mark.parametrize("rates", [(0.60, 0.50, 0.45), (0.38, 0.10, 0.1), (0.7, 0.5, 0.4)])
+def test_an_ordinary_profile_is_no_collapse(make: Any, rates: tuple[float, ...]) -> None:
+    assert checks.acceptance_collapses(make.case(positions=[by_position(*rates)])) is None
+
+
+def test_few_drafts_prove_no_collapse(make: Any) -> None:
+    case = make.case(positions=[by_position(0.71, 0.07, drafts=20)])
+    assert checks.acceptance_collapses(case) is None
+
+
+def test_two_depths_make_a_collapse_possible(make: Any) -> None:
+    found = checks.acceptance_collapses(make.case(runs=make.story_rows()))
+    assert found is not None
+    assert found.confidence == "possible"
+    assert "0.60" in found.statement
+    assert "0.33" in found.statement
+
+
+def test_a_low_first_position_is_named_between_its_bounds(make: Any) -> None:
+    assert checks.first_position_low(make.case(positions=[by_position(0.08, 0.1)])) is not None
+    assert checks.first_position_low(make.case(positions=[by_position(0.45, 0.3)])) is None
+    assert checks.first_position_low(make.case(positions=[by_position(0.001, 0.0)])) is None
+    few = make.case(positions=[by_position(0.08, drafts=30)])
+    assert checks.first_position_low(few) is None
+
+
+def test_a_cliff_over_the_context_is_a_decay(make: Any) -> None:
+    lengths = wobble(2.6, 20) + wobble(1.2, 20, seed=2, width=0.1)
+    tokens = [100.0 * k for k in range(1, 41)]
+    found = checks.acceptance_decays(
+        make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    )
+    assert found is not None
+    assert "drops from" in found.statement
+
+
+def test_a_steady_fall_is_a_decay(make: Any) -> None:
+    tokens = [500.0 * k for k in range(1, 61)]
+    lengths = [
+        round(2.8 - 0.03 * t / 1000 + w - 2.8, 2)
+        for t, w in zip(tokens, wobble(2.8, 60), strict=True)
+    ]
+    found = checks.acceptance_decays(
+        make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    )
+    assert found is not None
+    assert "per 1,000 tokens" in found.statement or "drops from" in found.statement
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_noise_over_the_context_is_no_decay(make: Any, seed: int) -> None:
+    lengths = wobble(2.4, 50, seed=seed, width=0.4)
+    case = make.case(boots=[make.boot(make.stretch(lengths))])
+    assert checks.acceptance_decays(case) is None
+
+
+def test_two_ranks_with_other_lengths_and_contexts_fake_no_decay(make: Any) -> None:
+    # Pooled, the rank with long contexts would look like a decay of the other.
+    short = make.stretch(wobble(2.8, 20), tokens=[400.0 + 10 * k for k in range(20)], rank="DP0")
+    long = make.stretch(wobble(2.3, 20, 3), tokens=[9000.0 + 10 * k for k in range(20)], rank="DP1")
+    assert checks.acceptance_decays(make.case(boots=[make.boot(short, long)])) is None
+
+
+def test_ranks_further_apart_than_13_to_10_are_uneven(make: Any) -> None:
+    def ranks(*middles: float) -> Any:
+        lines = [make.stretch(wobble(m, 12), rank=f"DP{k}") for k, m in enumerate(middles)]
+        return make.case(boots=[make.boot(*lines)])
+
+    found = checks.acceptance_uneven(ranks(1.7, 2.8, 2.5))
+    assert found is not None
+    assert "DP0 1.7" in found.statement
+    assert checks.acceptance_uneven(ranks(2.4, 2.8, 2.6)) is None
+    assert checks.acceptance_uneven(ranks(2.4)) is None
+
+
+def test_nearly_full_windows_look_degenerate(make: Any) -> None:
+    full = make.boot(make.stretch([3.95] * 10, window=4), args=make.args(steps=3))
+    found = checks.degenerate_output(make.case(boots=[full]))
+    assert found is not None
+    good = make.boot(make.stretch([3.4] * 10, window=4), args=make.args(steps=3))
+    assert checks.degenerate_output(make.case(boots=[good])) is None

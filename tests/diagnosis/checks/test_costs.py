@@ -1,0 +1,129 @@
+from typing import Any
+
+import pytest
+
+from specdebug.diagnosis.checks import costs as checks
+from specdebug.diagnosis.facts import Measured, Positions
+from specdebug.diagnosis.figures import cost_points
+
+
+def pair(
+    tok_s: float, length: float, steps: int = 3, base: float = 90.0, running: float | None = None
+) -> list[Measured]:
+    return [
+        Measured("plain", "t", speculative=False, tok_s=(base,), running=running),
+        Measured(
+            "spec",
+            "t",
+            speculative=True,
+            num_steps=steps,
+            topk=1,
+            tok_s=(tok_s,),
+            accept_len=length,
+            running=running,
+        ),
+    ]
+
+
+def test_a_loss_beyond_noise_is_named_and_split(make: Any) -> None:
+    found = checks.slower_than_baseline(make.case(runs=pair(56.8, 1.6, 1)))
+    assert found is not None
+    assert "-36.9 %" in found.statement
+    assert "acceptance +60.0 % and step time +153.5 %" in found.statement
+    assert "assumed spread" in found.settled_by
+
+
+@pytest.mark.parametrize("tok_s", [88.0, 90.0, 150.0])
+def test_a_gain_or_a_loss_within_noise_is_quiet(make: Any, tok_s: float) -> None:
+    assert checks.slower_than_baseline(make.case(runs=pair(tok_s, 2.0))) is None
+
+
+def test_runs_at_another_load_are_not_compared(make: Any) -> None:
+    rows = [
+        Measured("plain", "t", speculative=False, tok_s=(2000.0,), running=64),
+        Measured(
+            "spec", "t", speculative=True, num_steps=3, tok_s=(150.0,), accept_len=2, running=1
+        ),
+    ]
+    assert checks.slower_than_baseline(make.case(runs=rows)) is None
+
+
+def test_a_capped_server_is_not_compared(make: Any) -> None:
+    lines = make.stretch([2.2] * 8, running=48, queue=80)
+    case = make.case(
+        requested=make.asked(),
+        boots=[make.boot(lines, args=make.args(max_running_requests=48))],
+        baseline_tok_s=20000.0,
+    )
+    assert checks.slower_than_baseline(case) is None
+
+
+def test_even_a_perfect_draft_loses_in_the_storys_first_run(make: Any) -> None:
+    found = checks.speculation_cannot_win(make.case(runs=make.story_rows()))
+    assert found is not None
+    assert found.severity == "critical"
+    assert "2.54" in found.statement
+    assert "71 tok/s of 90" in found.statement
+
+
+def test_a_break_even_inside_the_window_can_win(make: Any) -> None:
+    # 3.66 is break-even at 15 steps: hard, but not impossible.
+    assert checks.speculation_cannot_win(make.case(runs=pair(46.7, 1.9, 15))) is None
+
+
+def test_below_break_even_says_how_much_is_missing(make: Any) -> None:
+    found = checks.below_break_even(make.case(runs=pair(56.8, 1.6, 1)))
+    assert found is not None
+    assert "+0.94 accept length" in found.statement
+    assert "-10.4 ms" in found.statement
+
+
+def test_above_break_even_is_quiet(make: Any) -> None:
+    assert checks.below_break_even(make.case(runs=pair(155, 2.88, 3))) is None
+
+
+def test_about_sixteen_ms_of_the_storys_steps_are_unexplained(make: Any) -> None:
+    found = checks.step_overhead_unexplained(make.case(runs=make.story_rows()))
+    assert found is not None
+    assert "0.89 ms" in found.statement
+    assert "16.2 ms above" in found.statement
+
+
+def test_a_step_that_costs_little_more_than_plain_has_no_overhead(make: Any) -> None:
+    rows = [
+        Measured("plain", "t", speculative=False, tok_s=(100.0,)),
+        Measured("a", "t", speculative=True, num_steps=1, tok_s=(130.0,), accept_len=1.6),
+        Measured("b", "t", speculative=True, num_steps=3, tok_s=(150.0,), accept_len=2.2),
+    ]
+    assert checks.step_overhead_unexplained(make.case(runs=rows)) is None
+
+
+def test_one_depth_cannot_show_an_overhead(make: Any) -> None:
+    assert checks.step_overhead_unexplained(make.case(runs=pair(56.8, 1.6, 1))) is None
+
+
+def test_a_run_with_other_layers_does_not_bend_the_cost_line(make: Any) -> None:
+    rows = [*make.story_rows()]
+    assert [p.num_steps for p in cost_points(make.case(runs=rows))] == [1, 15]
+
+
+def test_a_depth_that_is_predicted_faster_is_named_with_its_range(make: Any) -> None:
+    found = checks.draft_too_deep(make.case(runs=make.story_rows()))
+    assert found is not None
+    assert "num_steps 3" in found.statement
+    assert "59 to 66 tok/s" in found.statement
+
+
+def test_the_best_depth_is_not_too_deep(make: Any) -> None:
+    rows = [
+        Measured("plain", "t", speculative=False, tok_s=(100.0,)),
+        Measured("a", "t", speculative=True, num_steps=1, tok_s=(140.0,), accept_len=1.8),
+        Measured("b", "t", speculative=True, num_steps=4, tok_s=(220.0,), accept_len=3.36),
+    ]
+    positions = Positions("p", None, "h", (0.8, 0.8, 0.8, 0.8), 3000, "f", 4, 3.36)
+    assert checks.draft_too_deep(make.case(runs=rows, positions=[positions])) is None
+
+
+def test_without_a_cost_line_no_depth_is_judged(make: Any) -> None:
+    positions = Positions("p", None, "h", (0.6, 0.2, 0.1), 3000, "f", 3, 1.7)
+    assert checks.draft_too_deep(make.case(runs=pair(80, 1.7), positions=[positions])) is None

@@ -1,0 +1,144 @@
+from typing import Any
+
+from specdebug.diagnosis.checks import layers as checks
+from specdebug.diagnosis.facts import Training
+
+STORY = Training(val_accuracy=0.747, features=("embed", 3, 31))
+SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (23x128 and 192x64)"
+
+
+def kimi(make: Any, ids: list[int] | None, version: str | None, **more: Any) -> Any:
+    return make.case(
+        draft_config=make.kimi_draft(ids),
+        target_config=make.kimi_target,
+        engine_version=version,
+        **more,
+    )
+
+
+def test_the_storys_layers_are_not_the_trained_ones(make: Any) -> None:
+    found = checks.aux_layer_mismatch(kimi(make, [2, 30, 58], "0.5.9", training=STORY))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("critical", "certain")
+    assert "[3, 31, 59]" in found.statement
+    assert "[embedding, 3, 31]" in found.statement
+    assert "missing embedding" in found.statement
+
+
+def test_matching_layers_are_quiet(make: Any) -> None:
+    case = kimi(make, [1, 29, 57], "0.5.9", training=Training(features=(2, 30, 58)))
+    assert checks.aux_layer_mismatch(case) is None
+
+
+def test_without_the_training_side_no_mismatch_is_claimed(make: Any) -> None:
+    assert checks.aux_layer_mismatch(kimi(make, [2, 30, 58], "0.5.9")) is None
+
+
+def test_a_draft_that_fits_one_possible_release_is_not_called_wrong(make: Any) -> None:
+    training = Training(features=(2, 30, 58))
+    assert checks.aux_layer_mismatch(kimi(make, [2, 30, 58], None, training=training)) is None
+    assert checks.aux_layer_mismatch(kimi(make, [2, 30, 58], "0.5.9", training=training))
+
+
+def test_the_trained_layers_on_the_newer_reading_are_quiet(make: Any) -> None:
+    training = Training(features=(2, 30, 58))
+    assert checks.aux_layer_mismatch(kimi(make, [2, 30, 58], "0.5.13", training=training)) is None
+
+
+def test_a_wrong_order_is_named(make: Any) -> None:
+    training = Training(features=(31, 3, 59))
+    found = checks.aux_layer_mismatch(kimi(make, [2, 30, 58], "0.5.9", training=training))
+    assert found is not None
+    assert "wrong order" in found.statement
+
+
+def test_ids_that_change_their_meaning_by_release_are_named(make: Any) -> None:
+    found = checks.aux_layer_convention(kimi(make, [2, 30, 58], "0.5.12"))
+    assert found is not None
+    assert "[3, 31, 59]" in found.statement
+    assert "[2, 30, 58]" in found.statement
+    assert "training" in found.settled_by
+
+
+def test_ids_that_begin_with_one_mean_the_same_everywhere(make: Any) -> None:
+    assert checks.aux_layer_convention(kimi(make, [1, 29, 57], "0.5.12")) is None
+
+
+def test_on_newer_releases_the_storys_fix_needs_other_ids(make: Any) -> None:
+    found = checks.aux_layer_convention(kimi(make, [-1, 2, 30], "0.5.17", training=STORY))
+    assert found is not None
+    assert "[0, 3, 31]" in found.fix
+
+
+LLAMA = {
+    "architectures": ["LlamaForCausalLM"],
+    "num_hidden_layers": 32,
+    "hidden_size": 4096,
+    "vocab_size": 128256,
+}
+
+
+def test_vllms_default_ids_on_sglang_are_a_possible_mix_up(make: Any) -> None:
+    case = make.case(
+        draft_config=make.kimi_draft([2, 16, 29]), target_config=LLAMA, engine_version="0.5.9"
+    )
+    found = checks.aux_layer_convention(case)
+    assert found is not None
+    assert found.confidence == "possible"
+
+
+def test_specforges_ids_on_sglang_are_fine(make: Any) -> None:
+    case = make.case(
+        draft_config=make.kimi_draft([1, 15, 28]), target_config=LLAMA, engine_version="0.5.9"
+    )
+    assert checks.aux_layer_convention(case) is None
+
+
+def test_ids_at_top_level_are_not_read(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_aux_hidden_state_layer_ids=[2, 30, 58])
+    case = make.case(draft_config=draft, target_config=make.kimi_target, engine_version="0.5.9")
+    found = checks.aux_layers_defaulted(case)
+    assert found is not None
+    assert found.severity == "high"
+    assert "[2, 30, 58]" in found.statement
+
+
+def test_absent_ids_are_a_note_and_given_ones_nothing(make: Any) -> None:
+    found = checks.aux_layers_defaulted(kimi(make, None, "0.5.9"))
+    assert found is not None
+    assert found.severity == "info"
+    assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.5.9")) is None
+
+
+def test_absent_ids_against_other_training_are_a_fault(make: Any) -> None:
+    found = checks.aux_layers_defaulted(kimi(make, None, "0.5.9", training=STORY))
+    assert found is not None
+    assert found.severity == "high"
+
+
+def test_the_embedding_cannot_be_captured_by_minus_one_on_newer_releases(make: Any) -> None:
+    found = checks.aux_layer_not_capturable(kimi(make, [-1, 2, 30], "0.5.13", training=STORY))
+    assert found is not None
+    assert found.confidence == "certain"
+    assert "-1" in found.statement
+
+
+def test_an_id_beyond_the_last_layer_is_named(make: Any) -> None:
+    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 61], "0.5.9")) is not None
+
+
+def test_ids_inside_the_model_are_capturable(make: Any) -> None:
+    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.9")) is None
+
+
+def test_a_width_error_of_two_thirds_betrays_a_missing_state(make: Any) -> None:
+    boot = make.boot(args=make.args(), notices=[("exception", SHAPES)], ready=False)
+    found = checks.aux_layer_not_capturable(make.case(boots=[boot]))
+    assert found is not None
+    assert "2 of 3" in found.statement
+
+
+def test_another_width_error_says_nothing_about_layers(make: Any) -> None:
+    text = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (23x100 and 192x64)"
+    boot = make.boot(args=make.args(), notices=[("exception", text)], ready=False)
+    assert checks.aux_layer_not_capturable(make.case(boots=[boot])) is None

@@ -1,0 +1,57 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from specdebug.diagnosis.checks import life
+from specdebug.diagnosis.findings import Finding
+
+TRACEBACK = """Scheduler hit an exception: Traceback (most recent call last):
+  File "x.py", line 1, in run
+    boom()
+"""
+
+ROWS: list[tuple[Callable[[Any], Finding | None], str, str]] = [
+    (life.out_of_memory, "out-of-memory", "torch.OutOfMemoryError: CUDA out of memory."),
+    (life.out_of_memory, "exception", TRACEBACK + "torch.OutOfMemoryError: CUDA out of memory."),
+    (life.server_died, "exception", TRACEBACK + "AssertionError: no"),
+    (life.server_died, "child-died", "Received sigquit from a child process."),
+    (life.watchdog, "watchdog", "scheduler watchdog timeout (self.watchdog_timeout=300)"),
+    (life.requests_retracted, "retracted", "KV cache pool is full. Retract requests."),
+    (life.port_in_use, "port-in-use", "[Errno 98] address already in use"),
+    (life.missing_model, "missing-model", "OSError: drafts/x is not a local folder"),
+    (
+        life.gpu_busy,
+        "exception",
+        TRACEBACK + "ValueError: The memory capacity is unbalanced. Some GPUs may be occupied by "
+        "other processes.",
+    ),
+    (life.start_timeout, "error-message", "Server did not become ready within 600 s"),
+]
+
+
+@pytest.mark.parametrize(("check", "kind", "text"), ROWS)
+def test_a_line_that_says_so_is_reported_with_its_line_number(
+    make: Any, check: Callable[[Any], Finding | None], kind: str, text: str
+) -> None:
+    boot = make.boot(args=make.args(), notices=[(kind, text)], ready=False)
+    found = check(make.case(boots=[boot]))
+    assert found is not None
+    assert found.evidence[0].line == 50
+    assert text.splitlines()[-1][:60] in found.statement
+
+
+@pytest.mark.parametrize("check", sorted({row[0] for row in ROWS}, key=lambda c: c.__name__))
+def test_a_healthy_start_is_quiet(make: Any, check: Callable[[Any], Finding | None]) -> None:
+    notices = [
+        ("ready", "The server is fired up and ready to roll!"),
+        ("argument-warning", "Not enough memory is only a word in a warning"),
+        ("capture-end", "Capture cuda graph end"),
+    ]
+    boot = make.boot(make.stretch([2.0] * 5), args=make.args(), notices=notices)
+    assert check(make.case(boots=[boot])) is None
+
+
+def test_an_exit_code_of_minus_nine_alone_is_no_death(make: Any) -> None:
+    case = make.case(boots=[make.boot(args=make.args())], exit_code=-9)
+    assert life.server_died(case) is None
