@@ -7,8 +7,9 @@ Colours come from the configuration, not from the specs: the page fills it from 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from experiments.reports.terms import term
@@ -135,13 +136,15 @@ def runs_against(
 
     known = term(metric)
     points = [{"run": run.label, metric: value} for run in runs for value in run.values]
-    order = [run.label for run in runs]
     base = alt.Chart(alt.Data(values=points)).encode(
-        y=alt.Y("run:N", sort=order, title=None),
+        y=alt.Y("run:N", sort=[run.label for run in runs], title=None),
     )
-    x_title = f"{known.name}, {known.unit}"
     bars = base.mark_bar(height=12, opacity=0.45).encode(
-        x=alt.X(f"mean({metric}):Q", title=x_title, scale=alt.Scale(zero=True))
+        x=alt.X(
+            f"mean({metric}):Q",
+            title=f"{known.name}, {known.unit}",
+            scale=alt.Scale(zero=True, nice=True),
+        )
     )
     dots = base.mark_point(size=28, filled=True, opacity=0.9).encode(x=alt.X(f"{metric}:Q"))
     words = base.mark_text(align="left", dx=8, fontSize=10).encode(
@@ -153,27 +156,86 @@ def runs_against(
     return alt.layer(*layers).properties(width=520, height=alt.Step(26))
 
 
-def parts(rows: Sequence[Mapping[str, Any]], *, unit: str, order: Sequence[str]) -> Any:
-    """Stacked bars: rows of {"run", "part", "value"}, in the order of `order`."""
+@dataclass(frozen=True, slots=True)
+class Reach:
+    """A run's accept length beside what it needs to draw level and what it can reach at most."""
+
+    label: str
+    measured: float
+    needed: float | None
+    most: float | None
+
+
+def reaches(rows: Sequence[Reach]) -> Any:
+    """Accept lengths: a bar for the measured one, a tick where it draws level, one at the most."""
     import altair as alt
 
-    labels = list(dict.fromkeys(row["run"] for row in rows))
-    data = [{**row, "rank": order.index(row["part"])} for row in rows]
-    return (
-        alt.Chart(alt.Data(values=data))
-        .mark_bar(height=16)
-        .encode(
-            y=alt.Y("run:N", sort=labels, title=None),
-            x=alt.X("value:Q", title=unit, stack="zero"),
-            color=alt.Color(
-                "part:N",
-                scale=alt.Scale(domain=list(order)),
-                legend=alt.Legend(title=None, orient="top"),
-            ),
-            order=alt.Order("rank:Q"),
+    marks = [
+        {"run": row.label, "value": value, "mark": name}
+        for row in rows
+        for name, value in (
+            ("measured", row.measured),
+            ("draws level with the baseline", row.needed),
+            ("a perfect draft", row.most),
         )
-        .properties(width=520, height=alt.Step(26))
+        if value is not None
+    ]
+    names = ["measured", "draws level with the baseline", "a perfect draft"]
+    colour = alt.Color(
+        "mark:N", scale=alt.Scale(domain=names), legend=alt.Legend(title=None, orient="top")
     )
+    base = alt.Chart(alt.Data(values=marks)).encode(
+        y=alt.Y("run:N", sort=[row.label for row in rows], title=None),
+        x=alt.X("value:Q", title="Accept length, tok/step", scale=alt.Scale(zero=True)),
+        color=colour,
+    )
+    bars = base.transform_filter("datum.mark === 'measured'").mark_bar(height=12)
+    ticks = base.transform_filter("datum.mark !== 'measured'").mark_tick(thickness=3, size=20)
+    words = base.mark_text(align="left", dx=5, dy=-13, fontSize=9).encode(
+        text=alt.Text("value:Q", format=".2f")
+    )
+    return alt.layer(bars, ticks, words).properties(width=520, height=alt.Step(34))
+
+
+@dataclass(frozen=True, slots=True)
+class Fall:
+    """One bar of a gap account, from and to in tok/s."""
+
+    name: str
+    start: float
+    end: float
+
+
+def waterfall(rows: Sequence[Fall]) -> Any:
+    """From the baseline to the measured figure, part by part, in tok/s."""
+    import altair as alt
+
+    data = [
+        {
+            "part": row.name,
+            "start": row.start,
+            "end": row.end,
+            "low": min(row.start, row.end),
+            "high": max(row.start, row.end),
+            "change": row.end - row.start,
+            "tone": "figure" if row.start == 0 else "lost" if row.end < row.start else "won",
+        }
+        for row in rows
+    ]
+    base = alt.Chart(alt.Data(values=data)).encode(
+        y=alt.Y(
+            "part:N", sort=[row.name for row in rows], title=None, axis=alt.Axis(labelLimit=240)
+        )
+    )
+    bars = base.mark_bar(height=14).encode(
+        x=alt.X("low:Q", title="Throughput, tok/s", scale=alt.Scale(zero=True)),
+        x2="high:Q",
+        color=alt.Color("tone:N", scale=alt.Scale(domain=["figure", "lost", "won"]), legend=None),
+    )
+    words = base.mark_text(align="left", dx=5, fontSize=10).encode(
+        x="high:Q", text=alt.Text("change:Q", format="+.1f")
+    )
+    return alt.layer(bars, words).properties(width=420, height=alt.Step(24))
 
 
 def spec(chart: Any) -> dict[str, Any]:
@@ -188,10 +250,16 @@ def spec(chart: Any) -> dict[str, Any]:
 
 def svg(chart: Any) -> str:
     """The chart as SVG for the report; the same bytes for the same figures."""
-    import vl_convert
-
     found = spec(chart)
     if found.get("width") == "container":
         found["width"] = 520
-    drawn: str = vl_convert.vegalite_to_svg(json.dumps(found, sort_keys=True), config=PRINT)
+    return _drawn(json.dumps(found, sort_keys=True))
+
+
+# Drawing takes half a second a chart, and a report is opened more often than it changes.
+@lru_cache(maxsize=128)
+def _drawn(found: str) -> str:
+    import vl_convert
+
+    drawn: str = vl_convert.vegalite_to_svg(found, config=PRINT)
     return drawn

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -173,3 +173,11 @@ def of(mapping: Mapping[str, Any], key: str) -> Any:
 def predicted(prediction: Prediction | None) -> str:
     """A prediction in words, empty where there is none."""
     return prediction_in_words(prediction)
+
+
+@register.filter
+def three(values: Sequence[Any]) -> str:
+    """Draft steps, top-k and draft tokens as "15, 1, 16"; a dash where none is known."""
+    if all(value is None for value in values):
+        return DASH
+    return ", ".join("?" if value is None else str(value) for value in values)

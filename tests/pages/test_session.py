@@ -12,6 +12,12 @@ from experiments import lifecycle
 from experiments.models import LoginLink
 
 
+@pytest.fixture
+def user(db: Any) -> User:
+    """A user with a password, which takes a while to hash."""
+    return User.objects.create_user("ada", password="a long enough one")
+
+
 def logged_in(client: Client) -> bool:
     return "_auth_user_id" in client.session
 
