@@ -1,4 +1,4 @@
-"""Times the log reader on a dense and a sparse log beside `grep -c`, with peak memory; JSON on stdout.
+"""Times the log reader on dense and sparse logs beside `grep -c`, with peak memory; JSON out.
 
     python -m benchmarks.log_parse [--size 1G] [--pathological]
 
@@ -69,7 +69,7 @@ def serving(rng: random.Random) -> str:
 def noise(rng: random.Random) -> str:
     """A line of some other program."""
     words = [f"{rng.choice('abcdefghijklmnop')}{rng.getrandbits(40):x}" for _ in range(6)]
-    return f"{stamp(rng)}.{rng.randrange(1000):03d} worker-{rng.randrange(64)} " + " ".join(words) + "\n"
+    return f"{stamp(rng)}.{rng.randrange(1000):03d} worker-{rng.randrange(64)} {' '.join(words)}\n"
 
 
 def write(path: Path, size: int, share: float, other: Callable[[random.Random], str]) -> int:

@@ -99,7 +99,7 @@ class BlockParser:
     def parse(
         self, block: bytes, numbers: Ints
     ) -> tuple[list[tuple[str, Rows]], list[DecodeLine], list[Unread]]:
-        """Read every line of `block`, each ended by a newline and numbered by `numbers` (ascending).
+        """Read every line of `block`, each ended by a newline; `numbers` (ascending) are theirs.
 
         Returns one batch per rank, the lines that carry keys without a column (they are in a batch
         too), and the lines that could not be read.
@@ -340,7 +340,7 @@ def _column(name: str) -> Column:
 
 
 def _runs(value: str, start: int, starts: dict[int, int]) -> tuple[int, int | None] | None:
-    """The runs of digits that make up a plain number at `start`, None if it is written otherwise."""
+    """The runs of digits that make up a plain number at `start`, None if it is no such."""
     if value.isascii() and value.isdigit():
         return starts[start], None
     whole, dot, fraction = value.partition(".")

@@ -1,4 +1,4 @@
-"""Decode lines of one rank in columns: a bounded sample of rows, exact aggregates over all lines."""
+"""Decode lines of one rank in columns: a bounded sample of rows, exact aggregates over all."""
 
 from __future__ import annotations
 

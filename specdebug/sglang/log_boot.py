@@ -97,7 +97,7 @@ class BootBuilder:
         if named := release_named(parts.message):
             self.release = self.release or Release.find(named)
             known = True
-        if load := MODEL_LOAD.search(parts.message):
+        if load := MODEL_LOAD.search(parts.message[:KEPT_TEXT]):
             seconds = float(load[1]) if load[1] and load[1].count(".") < 2 else None
             self.loads.append(
                 ModelLoad(line, load[2].strip("."), parts.rank, seconds, text[:KEPT_TEXT])

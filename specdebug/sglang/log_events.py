@@ -57,70 +57,63 @@ GATES: tuple[bytes, ...] = (
     b"watchdog timeout",
 )
 
-_EVENTS: tuple[tuple[EventKind, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern))  # type: ignore[misc]
-    for kind, pattern in (
-        ("ready", r"fired up and ready to roll"),
-        (
-            "startup-limits",
-            r"max_total_num_tokens=(?P<max_total_num_tokens>\d+)"
-            r"(?:.*?max_running_requests=(?P<max_running_requests>\d+))?"
-            r"(?:.*?context_len=(?P<context_len>\d+))?",
-        ),
-        ("capture-draft-begin", r"Capture draft (?:.*?)(?:cuda|CUDA|npu|cpu) graph begin"),
-        (
-            "capture-draft-end",
-            r"Capture draft (?:.*?)(?:cuda|CUDA|npu|cpu) graph end(?:.*?elapsed:? (?P<seconds>[\d.]+))?",
-        ),
-        ("capture-failed", r"Capture (?:cuda|CUDA|npu|cpu)? ?graph failed"),
-        ("capture-begin", r"Capture (?:.*?)(?:cuda|CUDA|npu|cpu) graph begin"),
-        (
-            "capture-end",
-            r"Capture (?:.*?)(?:cuda|CUDA|npu|cpu) graph end(?:.*?elapsed:? (?P<seconds>[\d.]+))?",
-        ),
-        ("graph-disabled", r"(?i:cuda graph is disabled|Disable cuda graph because)(?P<reason>.*)"),
-        ("simulated-acceptance", r"(?i)simulate_acc(?:_len)?[^\d]{0,20}(?P<length>\d+(?:\.\d+)?)?"),
-        (
-            "aux-capture",
-            r"captured (?P<captured>\d+) of (?P<expected>\d+) aux hidden states"
-            r"|mat1 and mat2 shapes cannot be multiplied "
-            r"\((?P<rows>\d+)x(?P<got>\d+) and (?P<want>\d+)x(?P<out>\d+)\)"
-            r"|unsupported operand type\(s\) for \+: 'Tensor' and 'NoneType'",
-        ),
-        (
-            "out-of-memory",
-            r"CUDA out of memory|OutOfMemoryError|Not enough memory\. Please try"
-            r"|(?P<stage>Prefill|Decode) out of memory|HIP out of memory",
-        ),
-        (
-            "retracted",
-            r"(?:KV cache pool is full\. )?Retract requests.*?#retracted_reqs: (?P<requests>\d+)"
-            r"|KV cache pool is full\. Retract requests",
-        ),
-        ("watchdog", r"watchdog timeout"),
-        ("port-in-use", r"(?i)address already in use|port (?P<port>\d+) is (?:already )?in use"),
-        (
-            "missing-model",
-            r"(?:OSError|HFValidationError|RepositoryNotFoundError|FileNotFoundError|EntryNotFoundError)"
-            r": (?P<what>.{0,200})|is not a local folder and is not a valid model identifier",
-        ),
-        ("health-check-failed", r"Health check failed"),
-        ("warmup-failed", r"Initialization failed\. warmup error"),
-        (
-            "child-died",
-            r"Received sigquit from a child|SIGQUIT received|Rank (?P<rank>\d+) scheduler is dead"
-            r"|Exit code: (?P<exit_code>-?\d+)",
-        ),
-        (
-            "exception",
-            r"(?P<where>[\w ]{1,60}) hit an exception|Traceback \(most recent call last\)",
-        ),
-        (
-            "error-message",
-            r"^(?P<error>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b(?:: (?P<message>.{0,500}))?",
-        ),
-    )
+_GRAPH = r"(?:cuda|CUDA|npu|cpu) graph"
+_TOOK = r"(?:.*?elapsed:? (?P<seconds>[\d.]+))?"
+_LIMITS = (
+    r"max_total_num_tokens=(?P<max_total_num_tokens>\d+)"
+    r"(?:.*?max_running_requests=(?P<max_running_requests>\d+))?"
+    r"(?:.*?context_len=(?P<context_len>\d+))?"
 )
+_AUX = (
+    r"captured (?P<captured>\d+) of (?P<expected>\d+) aux hidden states"
+    r"|mat1 and mat2 shapes cannot be multiplied "
+    r"\((?P<rows>\d+)x(?P<got>\d+) and (?P<want>\d+)x(?P<out>\d+)\)"
+    r"|unsupported operand type\(s\) for \+: 'Tensor' and 'NoneType'"
+)
+_MEMORY = (
+    r"(?:CUDA|HIP) out of memory|OutOfMemoryError|Not enough memory\. Please try"
+    r"|(?P<stage>Prefill|Decode) out of memory"
+)
+_RETRACTED = (
+    r"(?:KV cache pool is full\. )?Retract requests.*?#retracted_reqs: (?P<requests>\d+)"
+    r"|KV cache pool is full\. Retract requests"
+)
+_MISSING = (
+    r"(?:OSError|HFValidationError|RepositoryNotFoundError|FileNotFoundError|EntryNotFoundError)"
+    r": (?P<what>.{0,200})|is not a local folder and is not a valid model identifier"
+)
+_DIED = (
+    r"Received sigquit from a child|SIGQUIT received|Rank (?P<rank>\d+) scheduler is dead"
+    r"|Exit code: (?P<exit_code>-?\d+)"
+)
+_ERROR = (
+    r"^(?P<error>(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))\b"
+    r"(?:: (?P<message>.{0,500}))?"
+)
+# In this order: the first that fits names the event.
+_PATTERNS: tuple[tuple[EventKind, str], ...] = (
+    ("ready", r"fired up and ready to roll"),
+    ("startup-limits", _LIMITS),
+    ("capture-draft-begin", rf"Capture draft .*?{_GRAPH} begin"),
+    ("capture-draft-end", rf"Capture draft .*?{_GRAPH} end{_TOOK}"),
+    ("capture-failed", r"Capture (?:cuda|CUDA|npu|cpu)? ?graph failed"),
+    ("capture-begin", rf"Capture .*?{_GRAPH} begin"),
+    ("capture-end", rf"Capture .*?{_GRAPH} end{_TOOK}"),
+    ("graph-disabled", r"(?i:cuda graph is disabled|Disable cuda graph because)(?P<reason>.*)"),
+    ("simulated-acceptance", r"(?i)simulate_acc(?:_len)?[^\d]{0,20}(?P<length>\d+(?:\.\d+)?)?"),
+    ("aux-capture", _AUX),
+    ("out-of-memory", _MEMORY),
+    ("retracted", _RETRACTED),
+    ("watchdog", r"watchdog timeout"),
+    ("port-in-use", r"(?i)address already in use|port (?P<port>\d+) is (?:already )?in use"),
+    ("missing-model", _MISSING),
+    ("health-check-failed", r"Health check failed"),
+    ("warmup-failed", r"Initialization failed\. warmup error"),
+    ("child-died", _DIED),
+    ("exception", r"(?P<where>[\w ]{1,60}) hit an exception|Traceback \(most recent call last\)"),
+    ("error-message", _ERROR),
+)
+_EVENTS = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
 _PHASES: tuple[tuple[PhaseName, re.Pattern[str]], ...] = (
     ("ready", re.compile(r"fired up and ready to roll")),
     ("failed", re.compile(r"hit an exception|[Ss]igquit|SIGQUIT received|scheduler is dead")),
@@ -137,8 +130,13 @@ _RELEASE = re.compile(
 MODEL_LOAD = re.compile(r"Load weight end\.(?:.*?elapsed=([\d.]+) ?s)?.*?type=([\w.]+)")
 
 
+# Some patterns look ahead along the line, so long lines are searched at their start only.
+_SEARCHED = 4_000
+
+
 def event_of(message: str) -> tuple[EventKind, dict[str, str]] | None:
     """The event a message announces and what it says, None for none."""
+    message = message[:_SEARCHED]
     for kind, pattern in _EVENTS:
         match = pattern.search(message)
         if match is not None:
@@ -148,6 +146,7 @@ def event_of(message: str) -> tuple[EventKind, dict[str, str]] | None:
 
 def phase_of(text: str) -> Phase | None:
     """The phase a line announces, with its progress if a bar is in it."""
+    text = text[:_SEARCHED]
     for name, pattern in _PHASES:
         if pattern.search(text):
             if name in ("loading weights", "capturing graphs"):
@@ -160,5 +159,5 @@ def phase_of(text: str) -> Phase | None:
 
 def release_named(message: str) -> str | None:
     """The release number a line names for SGLang itself, None if it names none."""
-    match = _RELEASE.search(message)
+    match = _RELEASE.search(message[:_SEARCHED])
     return match[1] if match else None

@@ -1,4 +1,4 @@
-"""Where log bytes come from: plain or compressed files, streams, lines; always handed on as UTF-8."""
+"""Where log bytes come from: plain or compressed files, streams, lines; handed on as UTF-8."""
 
 from __future__ import annotations
 

@@ -97,7 +97,7 @@ def moment(match: re.Match[str]) -> datetime | None:
 
 
 def stamp_before(text: str, at: int) -> re.Match[str] | None:
-    """The prefix nearest in front of position `at`: bracketed if there is one, else a plain time."""
+    """The prefix nearest in front of `at`: bracketed if there is one, else a plain time."""
     begin = max(0, at - 400)
     last = None
     for match in PREFIX.finditer(text, begin, at):

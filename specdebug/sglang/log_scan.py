@@ -105,7 +105,7 @@ class Scanner:
         )
 
     def _by_prefix(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints, int, Ints]:
-        """Indices of decode and prefill lines, the number of access lines, and all other indices."""
+        """Indices of decode and prefill lines, the number of access lines, all other indices."""
         rest = np.arange(len(starts))
         if len(data) < 16:
             return np.empty(0, np.int64), np.empty(0, np.int64), 0, rest

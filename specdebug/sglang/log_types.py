@@ -69,7 +69,7 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class ModelLoad:
-    """One `Load weight end`: the class that really loaded (`type=`), its rank, the seconds taken."""
+    """One `Load weight end`: the class that really loaded (`type=`), its rank, seconds taken."""
 
     line: int
     model_type: str

@@ -68,7 +68,7 @@ def classify_line(text: str, line: int = 1) -> LineClass:
         kind = "prefill"
     elif event is not None:
         kind = event[0]
-    elif MODEL_LOAD.search(parts.message):
+    elif MODEL_LOAD.search(parts.message[:KEPT_TEXT]):
         kind = "model-load"
     elif "server_args=" in text:
         kind = "server-args"

@@ -105,6 +105,7 @@ def printed() -> tuple[tuple[re.Pattern[str], tuple[Rule, ...]], ...]:
 
 def printing(message: str) -> tuple[Rule, ...]:
     """The rules that print `message`, none for a line no rule is known to print."""
+    message = message[:2_000]
     for pattern, rules in printed():
         if pattern.search(message):
             return rules

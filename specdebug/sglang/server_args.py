@@ -43,7 +43,7 @@ def read_server_args(text: str) -> dict[str, Any] | None:
 
 
 def _value_end(text: str, at: int) -> int:
-    """Where the value starting at `at` ends: at a comma or closing bracket of the level it is on."""
+    """Where the value starting at `at` ends: at a comma or closing bracket of its level."""
     depth = 0
     quote = ""
     while at < len(text):
