@@ -108,6 +108,7 @@ def compare(
     looks: int = 1,
     invalid: str | None = None,
     what: str = "throughput",
+    say_repeats: bool = True,
 ) -> Comparison:
     """Judge whether `after` differs from `before` by more than `margin`.
 
@@ -115,7 +116,8 @@ def compare(
     configurations on the same rig (`pooled_cv`, with pooled_df degrees of freedom; None treats it
     as known), tested at .04 because .05 gave 5.8 % false alarms. Neither: "unreplicated".
     looks > 1 (figures topped up and judged again) widens the interval to 98.2 %.
-    invalid: why the runs must not be compared at all. Raises ValueError on figures that are not
+    invalid: why the runs must not be compared at all. say_repeats: work out how many repeats an
+    inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises ValueError on figures that are not
     positive numbers or on an empty side.
     """
     for name, values in (("before", before), ("after", after)):
@@ -173,7 +175,7 @@ def compare(
         f"{what} {_percent(diff)} ({100 * (1 - alpha):.3g} % interval {_percent(low)} to "
         f"{_percent(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
     )
-    if verdict != "inconclusive":
+    if verdict != "inconclusive" or not say_repeats:
         return replace(result, sentence=sentence)
     return _with_repeats(result, sentence, spread)
 
