@@ -14,7 +14,7 @@ from django.utils import timezone
 from kombu import Connection
 from kombu.exceptions import OperationalError
 
-from experiments.lifecycle import request_cancel
+from experiments.claims import request_cancel
 from experiments.models import Run
 from experiments.refusal import Refused
 from specdebug.celery import app

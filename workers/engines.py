@@ -269,6 +269,8 @@ def versions(chosen: Engine, env: Mapping[str, str]) -> dict[str, str]:
         found.update(json.loads(asked.stdout))
     except (OSError, subprocess.SubprocessError, ValueError) as problem:
         found["probe"] = f"versions not known: {problem}"[:300]
+    if "sglang" in found:
+        found["engine"] = found["sglang"]
     return found
 
 

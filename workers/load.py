@@ -208,30 +208,10 @@ def _said(body: bytes) -> str:
     return text[:300] or "nothing"
 
 
-def _for_now(answer: Answer) -> meta_info.RequestAcceptance | None:
-    meta = answer["meta_info"]
-    if "spec_verify_ct" not in meta:
-        return None
-    return meta_info.RequestAcceptance(
-        meta["completion_tokens"],
-        None,
-        meta["spec_verify_ct"],
-        None,
-        None,
-        tuple(meta["spec_accept_histogram"]),
-        None,
-        None,
-        None,
-    )
-
-
 def _request(prompt: Prompt, seconds: float, answer: Answer) -> Request:
     """Raises KeyError, TypeError, ValueError where the answer is not one of /generate."""
     meta = answer["meta_info"]
-    try:
-        counts = meta_info.from_mapping(answer)
-    except NotImplementedError:
-        counts = _for_now(answer)
+    counts = meta_info.from_mapping(answer)
     ids = answer.get("output_ids")
     output = ",".join(map(str, ids)) if isinstance(ids, list) and ids else str(answer["text"])
     return Request(
