@@ -197,8 +197,8 @@ def _keep_files(run: Run, outcome: plan.RunOutcome, read: _Read) -> list[Evidenc
     texts = [
         ("server_info.json", evidence.SERVER_INFO, _as_json(outcome.server_info)),
         ("metrics.txt", evidence.METRICS, outcome.metrics_text),
-        ("draft/config.json", evidence.DRAFT_CONFIG, _as_json(read.draft_config)),
-        ("target/config.json", evidence.TARGET_CONFIG, _as_json(read.target_config)),
+        ("draft-config.json", evidence.DRAFT_CONFIG, _as_json(read.draft_config)),
+        ("target-config.json", evidence.TARGET_CONFIG, _as_json(read.target_config)),
     ]
     for name, kind, text in texts:
         if text:

@@ -39,7 +39,7 @@ def own_case(found: Dossier, facts: RunFacts) -> Case:
         rows.append(measured(facts, asked=True))
     return case_from_rows(
         base=base,
-        requested={k: e.requested for k, e in facts.config.items() if e.was_requested},
+        requested=_requested(facts),
         # The engine's own list, with its lines, comes from the files; a write-up has none.
         effective=_effective(facts) if run.recorded else None,
         env={k: str(v) for k, v in run.plan.get("env", {}).items()},
@@ -105,6 +105,13 @@ def _input(row: Evidence) -> Input:
 
 def _effective(facts: RunFacts) -> dict[str, Any]:
     return {k: e.effective for k, e in facts.config.items() if e.effective_known}
+
+
+def _requested(facts: RunFacts) -> dict[str, Any] | None:
+    """What was asked for; None, not nothing, where a write-up does not state it."""
+    if facts.run.recorded and not facts.run.plan.get("server_args"):
+        return None
+    return {k: e.requested for k, e in facts.config.items() if e.was_requested}
 
 
 def stated_concurrency(facts: RunFacts) -> float | None:

@@ -31,12 +31,18 @@ def reopen_finding(*, finding: Finding, by: str, reason: str = "") -> Finding:
     by = needed(by, "name", 150)
     closed = Finding.objects.filter(pk=finding.pk).exclude(state=Finding.State.OPEN)
     with transaction.atomic():
+        # The run whose fix is not believed: it does not fix the finding when looked at again.
+        fixed_in = closed.values_list("fixed_in", flat=True).first()
         if not closed.update(
             state=Finding.State.OPEN, set_aside_by="", set_aside_reason="", fixed_in=None
         ):
             raise Refused(f"{finding.code} is open already")
         FindingEvent.objects.create(
-            finding=finding, kind=FindingEvent.Kind.REOPENED, statement=reason, by=by
+            finding=finding,
+            kind=FindingEvent.Kind.REOPENED,
+            run_id=fixed_in,
+            statement=reason,
+            by=by,
         )
     finding.refresh_from_db()
     return finding

@@ -109,20 +109,22 @@ class _Loader:
         self.runs[step["run"]] = run
         if len(self.runs) == 1:
             lifecycle.edit_investigation(self.investigation, baseline=run)
-        ConfigEntry.objects.bulk_create(
-            arguments.entries(
-                run,
-                arguments.requested_of(step["args"]),
-                Effective(step["effective"], "write-up"),
-                release=arguments.release_of(run.engine_release),
-                target=self.target,
-            )
+        entries = arguments.entries(
+            run,
+            arguments.requested_of(step["args"]),
+            Effective(step["effective"], "write-up"),
+            release=arguments.release_of(run.engine_release),
+            target=self.target,
         )
+        if not step["args"]:
+            for entry in entries:
+                entry.origin, entry.why = ConfigEntry.Origin.UNKNOWN, "what was asked is not stated"
+        ConfigEntry.objects.bulk_create(entries)
         self._changes(run, step, follows)
-        self._config(run, "target/config.json", evidence.TARGET_CONFIG, self.story["target_config"])
+        self._config(run, "target-config.json", evidence.TARGET_CONFIG, self.story["target_config"])
         if name := step.get("draft_config"):
             self._config(
-                run, "draft/config.json", evidence.DRAFT_CONFIG, self.story["draft_configs"][name]
+                run, "draft-config.json", evidence.DRAFT_CONFIG, self.story["draft_configs"][name]
             )
 
     def _config(self, run: Run, name: str, kind: str, data: dict[str, Any]) -> None:

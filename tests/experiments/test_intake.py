@@ -31,7 +31,7 @@ SampleOf = Callable[[str], Any]
 def rows_of(run: Run) -> dict[str, int]:
     return {
         "repeats": run.repeats.count(),
-        "config": run.config.count(),
+        "config": run.config.filter(effective_known=True).count(),
         "samples": run.samples.count(),
         "evidence": run.evidence.count(),
         "changes": run.changes.count(),
@@ -116,7 +116,7 @@ def test_requested_and_effective_stand_side_by_side_with_who_decided(
     tokens = config["speculative_num_draft_tokens"]
     assert (tokens.requested, tokens.effective, tokens.origin) == (16, 2, "override")
     assert tokens.differs
-    assert "num_steps" in tokens.why
+    assert "steps + 1" in tokens.why
     steps = config["speculative_num_steps"]
     assert (steps.requested, steps.effective, steps.origin) == (1, 1, "explicit")
     page = config["page_size"]
