@@ -3,14 +3,9 @@
 import time
 from typing import Any
 
+from specdebug.reference import NAME, NOTE
 from specdebug.reference.scheduler import Scheduler
 from specdebug.reference.server_args import Resolved
-
-ENGINE = "specdebug-reference"
-NOTE = (
-    "specdebug reference engine: a tiny model on the CPU behind SGLang's interface; "
-    "its figures are not a GPU's"
-)
 
 
 def server_info(resolved: Resolved, scheduler: Scheduler) -> dict[str, Any]:
@@ -37,7 +32,7 @@ def server_info(resolved: Resolved, scheduler: Scheduler) -> dict[str, Any]:
         "max_req_input_len": engine.context_length - 1,
         "internal_states": [state],
         "version": resolved.release.name,
-        "engine": ENGINE,
+        "engine": NAME,
         "note": NOTE,
     }
 
@@ -58,7 +53,7 @@ def model_info(resolved: Resolved) -> dict[str, Any]:
         "has_audio_understanding": False,
         "model_type": "llama",
         "architectures": ["LlamaForCausalLM"],
-        "engine": ENGINE,
+        "engine": NAME,
         "note": NOTE,
     }
 
@@ -69,7 +64,7 @@ def models(resolved: Resolved, scheduler: Scheduler) -> dict[str, Any]:
         "id": resolved.args["served_model_name"],
         "object": "model",
         "created": int(time.time()),
-        "owned_by": ENGINE,
+        "owned_by": NAME,
         "root": resolved.args["served_model_name"],
         "parent": None,
         "max_model_len": scheduler.engine.context_length,

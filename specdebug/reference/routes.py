@@ -13,7 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
-from specdebug.reference import info, wire
+from specdebug.reference import NAME, info, wire
 from specdebug.reference.scheduler import Closed, Progress, Scheduler, Ticket
 from specdebug.reference.server_args import Resolved
 from specdebug.reference.wire import Ask, Refused
@@ -65,7 +65,7 @@ class Handler(BaseHTTPRequestHandler):
 
     server: Server
     protocol_version = "HTTP/1.1"
-    server_version = "specdebug-reference"
+    server_version = NAME
     sys_version = ""
     timeout = 120
     disable_nagle_algorithm = True

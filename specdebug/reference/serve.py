@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from specdebug.reference import info, server_args
+from specdebug.reference import NOTE, server_args
 from specdebug.reference.server_args import ArgsError, Resolved
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ WARM_UP_TOKENS = 8
 
 def main(argv: list[str] | None = None) -> int:
     """Run until SIGTERM or SIGINT; the exit status is 0 then, 1 for what cannot be served."""
-    say(info.NOTE + ".")
+    say(NOTE + ".")
     try:
         resolved = server_args.resolve(sys.argv[1:] if argv is None else argv)
         for flag in ("model_path", "speculative_draft_model_path"):
@@ -153,7 +153,7 @@ def say(*lines: str) -> None:
 def _start_logging(resolved: Resolved) -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(logging.Formatter("[%(asctime)s] %(message)s", "%Y-%m-%d %H:%M:%S"))
-    log.addHandler(handler)
+    log.handlers = [handler]
     log.propagate = False
     level = resolved.args["log_level"].upper()
     log.setLevel(level)

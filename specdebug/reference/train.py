@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -114,22 +115,52 @@ def train_target(
     return model.eval()
 
 
-def draft_loss(draft: Draft, target: Target, chunk: Tensor) -> tuple[Tensor, list[float]]:
+@dataclass(frozen=True)
+class Lesson:
+    """What the target makes of many stretches of the text, computed once.
+
+    N stretches of T + DEPTH tokens: ids [N, T + DEPTH], captured [N, T, 3 * hidden], choice
+    [N, T + DEPTH] (the target's best next token), wanted [N, T + DEPTH, draft vocabulary] (its
+    distribution over what the draft can say).
+    """
+
+    ids: Tensor
+    captured: Tensor
+    choice: Tensor
+    wanted: Tensor
+
+    def some(self, rows: int, generator: torch.Generator) -> "Lesson":
+        """Random rows."""
+        picked = torch.randint(0, len(self.ids), (rows,), generator=generator)
+        return Lesson(*(part[picked] for part in vars(self).values()))
+
+
+@torch.no_grad()
+def lesson(target: Target, draft: Draft, ids: Tensor, tokens: int) -> Lesson:
+    """Run the target over stretches that begin every tokens / 3 tokens of the text."""
+    starts = range(0, len(ids) - tokens - DEPTH, tokens // 3)
+    stretches = torch.stack([ids[start : start + tokens + DEPTH] for start in starts])
+    parts = []
+    for chunk in torch.split(stretches, 8):
+        logits, states = target(chunk)
+        captured = torch.cat([states[k][:, :tokens] for k in TRAINED_STATES], -1)
+        wanted = torch.softmax(logits[..., draft.t2d], -1)
+        parts.append((chunk, captured, logits.argmax(-1), wanted))
+    return Lesson(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def draft_loss(draft: Draft, taught: Lesson) -> tuple[Tensor, list[float]]:
     """Cross-entropy to the target's distribution per depth; and top-1 agreement per depth.
 
-    chunk [B, T + DEPTH + 1]. Places where the target's choice is outside the draft vocabulary carry
-    no loss, and count as disagreement.
+    Places where the target's choice is outside the draft vocabulary carry no loss, and count as
+    disagreement.
     """
-    with torch.no_grad():
-        logits, states = target(chunk[:, :-1])
-        captured = torch.cat([states[k] for k in TRAINED_STATES], -1)
-    rows = chunk.shape[1] - 1 - DEPTH
+    rows = taught.captured.shape[1] - 1
     total = torch.zeros(())
     agreement = []
-    for k, out in enumerate(draft.unroll(captured[:, :rows], chunk[:, 1:], DEPTH)):
-        truth = logits[:, k + 1 : k + 1 + rows]
-        best = truth.argmax(-1)
-        wanted = torch.softmax(truth[..., draft.t2d], -1)
+    for k, out in enumerate(draft.unroll(taught.captured[:, :rows], taught.ids[:, 1:], DEPTH)):
+        places = slice(k + 1, k + 1 + rows)
+        best, wanted = taught.choice[:, places], taught.wanted[:, places]
         said = draft.t2d[best].float()
         entropy = -(said[..., None] * wanted * torch.log_softmax(out, -1)).sum(-1).mean()
         total = total + entropy * DEPTH_DECAY**k
@@ -161,8 +192,9 @@ def train_draft(
         draft.head.weight.copy_(target.head.weight[common])
     optimizers = Optimizers(draft, steps)
     begun = time.monotonic()
+    taught = lesson(target, draft, ids, tokens)
     for step in range(steps):
-        loss, agreement = draft_loss(draft, target, batch(ids, rows, tokens + DEPTH + 1, generator))
+        loss, agreement = draft_loss(draft, taught.some(rows, generator))
         optimizers.step(loss)
         if step % 100 == 0 or step == steps - 1:
             depths = " ".join(f"{share:.3f}" for share in agreement)
@@ -182,7 +214,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--only", choices=["target", "draft"], help="draft: reads OUT/target")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--target-steps", type=int, default=5000)
-    parser.add_argument("--draft-steps", type=int, default=3500)
+    parser.add_argument("--draft-steps", type=int, default=2500)
     args = parser.parse_args(argv)
     torch.set_num_threads(1)  # two threads are slower at this size (0.152 against 0.121 s a step)
 
