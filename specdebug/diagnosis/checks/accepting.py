@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from specdebug.diagnosis.arguments import NUM_STEPS, setups
-from specdebug.diagnosis.checks.prompts import random_prompts
+from specdebug.diagnosis.checks.prompts import RANDOM, random_prompts
 from specdebug.diagnosis.decode import (
     busy_indices,
     counted_indices,
@@ -38,6 +38,8 @@ def dead_draft(case: Case) -> Finding | None:
             continue
         if run.drafts is None and any(b.stretches for b in case.boots):
             continue  # an average without a count beside a log: the log decides
+        if run.dataset and run.dataset.lower() in RANDOM and run.accept_len > 1.02:
+            continue  # random prompts: close to nothing is what a healthy draft gets there
         if run.drafts is not None and run.drafts < DEAD_DRAFTS:
             continue
         return _dead(
@@ -239,7 +241,9 @@ def acceptance_collapses(case: Case) -> Finding | None:
         "Suspects: the hidden state fed back (before or after the norm), the draft's KV cache or "
         "positions, a training without multi-step unroll. Wrong layers lower the first position "
         "instead.",
-        "" if found.measured else "acceptance by position (spec_accept_histogram of /generate)",
+        "a run with the hidden state fed back as in training, or the training's unroll depth"
+        if found.measured
+        else "acceptance by position (spec_accept_histogram of /generate)",
     )
 
 

@@ -18,6 +18,7 @@ from specdebug.diagnosis.arguments import (
 from specdebug.diagnosis.decode import window_reading
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
+from specdebug.sglang.rules import printing
 
 CHAIN_ALGORITHMS = {"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"}
 ADJUSTED = "speculative_num_draft_tokens is adjusted"
@@ -265,7 +266,10 @@ def defaults_chosen(case: Case) -> Finding | None:
 
 
 def arguments_rejected(case: Case) -> Finding | None:
-    """The release refuses or crashes on the combination of arguments."""
+    """The release refuses or crashes on the combination of arguments: predicted, or logged."""
+    logged = _rejection_logged(case)
+    if logged is not None:
+        return logged
     for setup in setups(case):
         guess = prediction(setup)
         if guess is None or (setup.boot is not None and (setup.boot.ready or setup.boot.stretches)):
@@ -297,6 +301,34 @@ def arguments_rejected(case: Case) -> Finding | None:
             first.fix,
             "" if confidence == "certain" else "the engine's release",
         )
+    return None
+
+
+def _rejection_logged(case: Case) -> Finding | None:
+    """The error of a known refusal in the log of a server that never served."""
+    for setup in setups(case):
+        boot = setup.boot
+        if boot is None or boot.ready or boot.stretches:
+            continue
+        for notice in boot.notices:
+            if notice.kind in ("argument-warning", "model-load"):
+                continue
+            for line in notice.text.splitlines():
+                refusals = [r for r in printing(line.strip()) if r.kind == "reject"]
+                if not refusals:
+                    continue
+                first = refusals[0]
+                bare = line.strip() == first.error
+                return Finding(
+                    "arguments-rejected",
+                    "critical",
+                    "likely" if bare else "certain",
+                    f"The server stopped while reading its arguments with {first.error}: "
+                    f"{first.why}",
+                    (notice.evidence(), *_flag(setup, NUM_STEPS, TOPK, DRAFT_TOKENS)),
+                    first.fix,
+                    "the launch command" if bare else "",
+                )
     return None
 
 

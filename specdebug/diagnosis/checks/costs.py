@@ -50,9 +50,7 @@ def slower_than_baseline(case: Case) -> Finding | None:
     if running_requests_capped(case) is not None:
         return None  # another load on each side: that finding says why nothing follows
     for base, run in against_baseline(case):
-        outcome = compare(
-            base.samples, run.samples, pooled_cv=ASSUMED_CV, say_repeats=False
-        )
+        outcome = compare(base.samples, run.samples, pooled_cv=ASSUMED_CV, say_repeats=False)
         if outcome.verdict != "regression":
             continue
         slower.append(f"{run.label} {run.tok_s:.4g} tok/s ({outcome.change_percent:+.1f} %)")

@@ -323,7 +323,7 @@ def aux_layer_not_capturable(case: Case) -> Finding | None:
         crash[0],
         (crash[1],),
         "Compare eagle_aux_hidden_state_layer_ids with the layers this release can capture.",
-        "the draft's config.json, the target's config.json and the release",
+        "the draft's and the target's config.json",
     )
 
 
@@ -331,8 +331,6 @@ def _capture_crash(case: Case) -> tuple[str, Evidence] | None:
     """A failure that only a missing hidden state explains."""
     for boot in case.boots:
         for notice in boot.notices:
-            if notice.kind == "aux-capture":
-                return f"The server says it {notice.text.strip()[-120:]}.", notice.evidence()
             found = _SHAPES.search(notice.text)
             if found:
                 have, want = int(found.group(2)), int(found.group(3))
@@ -349,4 +347,7 @@ def _capture_crash(case: Case) -> tuple[str, Evidence] | None:
                     "layer was to be captured, which this release cannot do."
                 )
                 return said, notice.evidence()
+            if notice.fields.get("captured"):
+                have_of = f"{notice.fields['captured']} of {notice.fields.get('expected', '3')}"
+                return f"The server captured {have_of} hidden states.", notice.evidence()
     return None

@@ -73,15 +73,61 @@ def out_of_memory(case: Case) -> Finding | None:
     )
 
 
+# What a clean stop prints too.
+_CLEAN_EXIT = {"0", "-9", "-15", "137", "143"}
+
+
+def _deaths(boot: Boot) -> list[Notice]:
+    """The notices that say that the server, a rank or a child failed.
+
+    A bare traceback counts only where the server never served: a running one prints them too.
+    """
+    served = boot.ready or bool(boot.stretches)
+    found = []
+    for notice in boot.notices:
+        code = notice.fields.get("exit_code")
+        if notice.kind == "child-died" and code in _CLEAN_EXIT:
+            continue
+        scheduler = notice.kind == "exception" and (
+            "where" in notice.fields or "hit an exception" in notice.text
+        )
+        bare = notice.kind in ("exception", "error-message") and not served
+        if notice.kind in ("child-died", "warmup-failed") or scheduler or bare:
+            found.append(notice)
+    return found
+
+
 def server_died(case: Case) -> Finding | None:
     """An exception, a dead rank or a failed child; exit code -9 alone is none of them."""
-    return _finding(
-        "server-died",
-        "critical",
-        _notices(case, "exception", "child-died", "warmup-failed"),
-        "The server died",
-        "Read the first exception of the log: later lines are its consequences.",
-    )
+    for boot in case.boots:
+        deaths = _deaths(boot)
+        if not deaths:
+            continue
+        first = deaths[0]
+        # The exception's own words stand at the end of its traceback, some lines further down.
+        last = next(
+            (
+                n
+                for n in boot.notices
+                if n.kind in ("error-message", "aux-capture", "out-of-memory", "missing-model")
+                and (n.line or 0) > (first.line or 0)
+            ),
+            None,
+        )
+        said = _said(last if last is not None else first)
+        return Finding(
+            "server-died",
+            "critical",
+            "certain",
+            f"The server died: {said}",
+            tuple(
+                Evidence(n.source, n.line, _said(n))
+                for n in ([first, last] if last is not None else deaths[:2])
+                if n is not None
+            ),
+            "Read the first exception of the log: later lines are its consequences.",
+        )
+    return None
 
 
 def start_timeout(case: Case) -> Finding | None:
