@@ -5,19 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from experiments import store
 from experiments.checkup import cases
 from experiments.models import Investigation
-from experiments.queries import Dossier, InvestigationPage, RunFacts
+from experiments.queries import Dossier, FindingFacts, InvestigationPage, RunFacts
 from experiments.reports import charts
 from experiments.reports import story as telling
 from experiments.reports.record import record_of
 from specdebug import __version__
 from specdebug.diagnosis.case import Case, Input, case_from_rows
+from specdebug.diagnosis.findings import severity_rank
 from specdebug.diagnosis.gather import build_case
 from specdebug.diagnosis.post_mortem import PostMortem, build_post_mortem
 from specdebug.diagnosis.timeline import timeline
@@ -31,7 +33,17 @@ def story(page: InvestigationPage) -> dict[str, Any]:
     if page.investigation.goal_kind == Investigation.Goal.AT_MOST:
         goal_line = None
     scale = 1.05 * max([*known, goal_line or 0.0, 1e-9])
-    return {"steps": steps, "scale": scale, "goal_line": goal_line}
+    return {
+        "steps": steps,
+        "scale": scale,
+        "goal_line": goal_line,
+        "open_findings": by_severity(page.open_findings),
+    }
+
+
+def by_severity(findings: Iterable[FindingFacts]) -> list[FindingFacts]:
+    """Findings with the gravest first."""
+    return sorted(findings, key=lambda f: severity_rank(cast("Any", f.finding.severity)))
 
 
 def places(dossier: Dossier) -> list[tuple[str, str]]:
@@ -141,17 +153,27 @@ def _appendix(found: Dossier) -> dict[str, Any]:
             }
             for facts in found.runs
         ],
-        "files": [
+        "files": _files(found),
+    }
+
+
+def _files(found: Dossier) -> list[dict[str, Any]]:
+    """Each content once, with the runs that it belongs to."""
+    files: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in found.evidence:
+        entry = files.setdefault(
+            (row.blob_id, row.name),
             {
                 "name": row.name,
-                "run": row.run.label if row.run else "",
+                "runs": [],
                 "kind": row.kind,
                 "bytes": row.blob.size,
                 "sha256": row.blob_id,
-            }
-            for row in found.evidence
-        ],
-    }
+            },
+        )
+        if row.run is not None:
+            entry["runs"].append(row.run.label)
+    return list(files.values())
 
 
 def _charts(page: InvestigationPage, told: PostMortem) -> list[Chart]:
@@ -177,7 +199,8 @@ def _charts(page: InvestigationPage, told: PostMortem) -> list[Chart]:
     if lengths:
         said = [
             f"{row.label} {row.measured:.2f}"
-            + (f", needs {row.needed:.2f}" if row.needed is not None else "")
+            + (f", draws level at {row.needed:.2f}" if row.needed is not None else "")
+            + (f", at most {row.most:.0f}" if row.most is not None else "")
             for row in lengths
         ]
         says = f"Accept length by run in tokens a step: {'; '.join(said)}."

@@ -78,7 +78,8 @@ def series(
     if "line" in rows:
         tip.append(alt.Tooltip("line:Q", title="log line", format="d"))
     faded = alt.Opacity(
-        "stretch:N",
+        "stretch:O",
+        sort=["measured", "warm-up or idle"],
         scale=alt.Scale(domain=["measured", "warm-up or idle"], range=[0.9, 0.3]),
         legend=alt.Legend(title=None, orient="top"),
     )
@@ -115,7 +116,7 @@ def _rule(value: float, says: str, channel: str) -> list[Any]:
     import altair as alt
 
     where = {channel: alt.datum(value)}
-    mark = alt.Chart(alt.Data(values=[{}])).encode(**where)
+    mark = alt.Chart(alt.InlineData(values=[{}])).encode(**where)
     text = mark.mark_text(
         align="left" if channel == "y" else "center",
         baseline="bottom",
@@ -136,7 +137,7 @@ def runs_against(
 
     known = term(metric)
     points = [{"run": run.label, metric: value} for run in runs for value in run.values]
-    base = alt.Chart(alt.Data(values=points)).encode(
+    base = alt.Chart(alt.InlineData(values=points)).encode(
         y=alt.Y("run:N", sort=[run.label for run in runs], title=None),
     )
     bars = base.mark_bar(height=12, opacity=0.45).encode(
@@ -170,6 +171,8 @@ def reaches(rows: Sequence[Reach]) -> Any:
     """Accept lengths: a bar for the measured one, a tick where it draws level, one at the most."""
     import altair as alt
 
+    # A deep chain's perfect draft would squeeze everything else into a corner.
+    edge = 1.5 * max(max(row.measured, row.needed or 0.0) for row in rows)
     marks = [
         {"run": row.label, "value": value, "mark": name}
         for row in rows
@@ -178,13 +181,13 @@ def reaches(rows: Sequence[Reach]) -> Any:
             ("draws level with the baseline", row.needed),
             ("a perfect draft", row.most),
         )
-        if value is not None
+        if value is not None and value <= edge
     ]
     names = ["measured", "draws level with the baseline", "a perfect draft"]
     colour = alt.Color(
         "mark:N", scale=alt.Scale(domain=names), legend=alt.Legend(title=None, orient="top")
     )
-    base = alt.Chart(alt.Data(values=marks)).encode(
+    base = alt.Chart(alt.InlineData(values=marks)).encode(
         y=alt.Y("run:N", sort=[row.label for row in rows], title=None),
         x=alt.X("value:Q", title="Accept length, tok/step", scale=alt.Scale(zero=True)),
         color=colour,
@@ -222,7 +225,7 @@ def waterfall(rows: Sequence[Fall]) -> Any:
         }
         for row in rows
     ]
-    base = alt.Chart(alt.Data(values=data)).encode(
+    base = alt.Chart(alt.InlineData(values=data)).encode(
         y=alt.Y(
             "part:N", sort=[row.name for row in rows], title=None, axis=alt.Axis(labelLimit=240)
         )

@@ -76,16 +76,18 @@ def _hypothesis(facts: HypothesisFacts) -> plain.HypothesisRow:
     def linked(kind: str) -> tuple[str, ...]:
         return tuple(link.other.label for link in facts.links if link.kind == kind)
 
+    applied, outcome = None, None
+    if verdict is not None:
+        applied = verdicts.AppliedVerdict(cast("Any", verdict.applied), verdict.applied_reason)
+        outcome = verdicts.PredictionVerdict(cast("Any", verdict.outcome), verdict.outcome_reason)
     return plain.HypothesisRow(
         label=row.label,
         claim=row.claim,
         order=row.position,
         mechanism=row.mechanism,
         prediction=predicted(facts.prediction),
-        applied=verdict
-        and verdicts.AppliedVerdict(cast("Any", verdict.applied), verdict.applied_reason),
-        outcome=verdict
-        and verdicts.PredictionVerdict(cast("Any", verdict.outcome), verdict.outcome_reason),
+        applied=applied,
+        outcome=outcome,
         run=verdict.run.label if verdict else None,
         rules_out=linked(HypothesisLink.Kind.RULES_OUT),
         follows_from=linked(HypothesisLink.Kind.FOLLOWS_FROM),

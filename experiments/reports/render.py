@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import logging
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 from django.contrib.staticfiles import finders
@@ -22,6 +23,11 @@ MISSING = (
 )
 STYLESHEET = "specdebug:css/report.css"
 CHARTS = "data:image/svg+xml;base64,"
+
+
+# It tells of every step, and warns about every CSS property that paper does not have.
+for _name in ("weasyprint", "weasyprint.progress"):
+    logging.getLogger(_name).addFilter(lambda entry: entry.levelno >= logging.ERROR)
 
 
 class PdfUnavailable(RuntimeError):
@@ -71,9 +77,6 @@ def _weasyprint() -> Any:
         import weasyprint
     except OSError as missing:
         raise PdfUnavailable(MISSING) from missing
-    # It tells of every step, and warns about every CSS property that paper does not have.
-    for name in ("weasyprint", "weasyprint.progress"):
-        logging.getLogger(name).setLevel(logging.ERROR)
     return weasyprint
 
 
@@ -84,9 +87,8 @@ def _fetcher() -> Any:
     class OwnResources(URLFetcher):  # type: ignore[misc]
         def fetch(self, url: str, headers: Any = None) -> Any:
             if url == STYLESHEET:
-                path = finders.find("css/report.css")
-                with open(path, "rb") as file:  # noqa: PTH123 (finders answer with a plain path)
-                    return URLFetcherResponse(url, file.read(), {"Content-Type": "text/css"})
+                css = Path(str(finders.find("css/report.css"))).read_bytes()
+                return URLFetcherResponse(url, css, {"Content-Type": "text/css"})
             if url.startswith(CHARTS):
                 drawn = base64.b64decode(url.removeprefix(CHARTS))
                 return URLFetcherResponse(url, drawn, {"Content-Type": "image/svg+xml"})

@@ -9,13 +9,14 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal, cast
 
 from django.urls import reverse
 
-from experiments.models import ConfigChange, Event, Finding, FindingEvent, Verdict
-from experiments.queries import Dossier, FindingFacts, HypothesisFacts, RunFacts
+from experiments.models import ConfigChange, Event, FindingEvent, Verdict
+from experiments.queries import Dossier, HypothesisFacts, RunFacts
 from experiments.reports.terms import predicted
+from specdebug.diagnosis.findings import severity_rank
 from specdebug.diagnosis.timeline import TimelineEntry
 
 Lane = Literal["thought", "deed", "result"]
@@ -26,7 +27,8 @@ LANES: dict[str, Lane] = {
     Event.Kind.BELIEF: "thought",
     Event.Kind.NOTE: "thought",
 }
-FAULTS = (Finding.Severity.CRITICAL, Finding.Severity.HIGH, Finding.Severity.MEDIUM)
+TONES = {"critical": "bad", "high": "warn"}
+Kind = FindingEvent.Kind
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,17 @@ class Badge:
 
     tone: str
     words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A finding within a step. again: it had been fixed and is back."""
+
+    code: str
+    severity: str
+    url: str
+    says: str
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +72,8 @@ class Step:
     run: RunFacts | None = None
     value: float | None = None
     change: str = ""
+    changed: str = ""
+    noted: tuple[Noted, ...] = ()
 
 
 def steps(dossier: Dossier, entries: Iterable[TimelineEntry]) -> list[Step]:
@@ -137,7 +152,7 @@ def _run(dossier: Dossier, facts: RunFacts, told: TimelineEntry | None) -> Itera
         lane="deed",
         kind="run",
         icon="run",
-        word=f"Run {row.label}" + (f" · changed {changed}" if changed else ""),
+        word=f"Run {row.label}",
         title=row.title,
         url=reverse("run", args=[slug, row.number]),
         at=row.ended_at or row.at,
@@ -148,14 +163,12 @@ def _run(dossier: Dossier, facts: RunFacts, told: TimelineEntry | None) -> Itera
         run=facts,
         value=value,
         change=change,
+        changed=changed,
         tone=tone,
     )
     if facts.verdict is not None:
         yield _verdict(dossier, facts.verdict)
-    for found in dossier.findings:
-        for turn in found.events:
-            if turn.run_id == row.pk and turn.kind != FindingEvent.Kind.SEEN:
-                yield _finding(dossier, found, turn)
+    yield from _findings(dossier, facts)
 
 
 def _changed(change: ConfigChange) -> str:
@@ -177,28 +190,49 @@ def _verdict(dossier: Dossier, verdict: Verdict) -> Step:
         kind="verdict",
         icon="verdict",
         word=f"Verdict on {hypothesis.label}",
-        title=f"Change {verdict.get_applied_display()}, prediction {verdict.get_outcome_display()}",
+        title=hypothesis.claim,
         url=reverse("hypothesis", args=[dossier.investigation.slug, hypothesis.number]),
-        showed=verdict.outcome_reason,
-        badges=(Badge(verdict.applied, verdict.applied_reason),) if verdict.applied_reason else (),
+        showed=f"{verdict.applied_reason} {verdict.outcome_reason}".strip(),
+        badges=(
+            Badge(verdict.applied, verdict.get_applied_display()),
+            Badge(verdict.outcome, f"prediction {verdict.get_outcome_display()}"),
+        ),
         tone=tones.get(verdict.outcome, ""),
     )
 
 
-def _finding(dossier: Dossier, found: FindingFacts, turn: FindingEvent) -> Step:
-    row = found.finding
-    tone = "good" if turn.kind == FindingEvent.Kind.FIXED else ""
-    if turn.kind in (FindingEvent.Kind.OPENED, FindingEvent.Kind.REOPENED):
-        tone = {"critical": "bad", "high": "warn"}.get(row.severity, "")
-    return Step(
-        anchor=f"f{row.pk}-{turn.pk}",
-        lane="result",
-        kind="finding",
-        icon="finding",
-        word=f"Finding {turn.get_kind_display()}",
-        title=row.code,
-        url=reverse("finding", args=[dossier.investigation.slug, row.pk]),
-        showed=turn.statement or row.statement,
-        badges=(Badge(row.severity, row.severity),),
-        tone=tone,
-    )
+def _findings(dossier: Dossier, facts: RunFacts) -> Iterable[Step]:
+    """What the run brought to light, and what it showed to be fixed, as one step each."""
+    turns = [
+        (turn, found.finding)
+        for found in dossier.findings
+        for turn in found.events
+        if turn.run_id == facts.run.pk
+    ]
+    for kinds, word in (((Kind.OPENED, Kind.REOPENED), "Found"), ((Kind.FIXED,), "Fixed")):
+        noted = [
+            Noted(
+                code=row.code,
+                severity=row.severity,
+                url=reverse("finding", args=[dossier.investigation.slug, row.pk]),
+                says=turn.statement or row.statement,
+                again=turn.kind == Kind.REOPENED,
+            )
+            for turn, row in turns
+            if turn.kind in kinds
+        ]
+        if not noted:
+            continue
+        noted.sort(key=lambda one: severity_rank(cast("Any", one.severity)))
+        fixed = word == "Fixed"
+        title = f"{len(noted)} finding{'s' if len(noted) > 1 else ''}"
+        yield Step(
+            anchor=f"r{facts.run.number}-{word.lower()}",
+            lane="result",
+            kind="finding",
+            icon="yes" if fixed else "finding",
+            word=f"{word} in {facts.run.label}",
+            title=f"{title} verified as fixed" if fixed else title,
+            tone="good" if fixed else TONES.get(noted[0].severity, ""),
+            noted=tuple(noted),
+        )

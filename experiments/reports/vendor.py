@@ -20,7 +20,9 @@ def write_vega_bundle(folder: Path = VENDOR_DIR) -> Path:
     # Complete or absent: a page must never load half a bundle.
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
     try:
-        part.write_text(vl_convert.javascript_bundle(), encoding="utf-8")
+        # Its types demand the snippet that it takes as optional.
+        bundle = vl_convert.javascript_bundle()  # type: ignore[call-arg]
+        part.write_text(bundle, encoding="utf-8")
         part.replace(path)
     finally:
         part.unlink(missing_ok=True)

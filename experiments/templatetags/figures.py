@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeGuard
 
 from django import template
 from django.utils.html import format_html
@@ -25,21 +25,21 @@ DASH = "–"
 LONGEST_VALUE = 160
 
 
-def _unknown(value: object) -> bool:
-    """None, or the empty text that a template makes of an attribute of None."""
-    return value is None or value == ""
+def _known(value: float | None) -> TypeGuard[float]:
+    """Not None, and not the empty text that a template makes of an attribute of None."""
+    return isinstance(value, int | float)
 
 
 @register.filter
 def number(value: float | None, digits: int = 1) -> str:
     """A figure with a fixed number of digits, a dash where it is not known."""
-    return DASH if _unknown(value) else f"{value:.{digits}f}"
+    return f"{value:.{digits}f}" if _known(value) else DASH
 
 
 @register.filter
 def figure(value: float | None, metric: str) -> SafeString:
     """A figure of a metric with its unit."""
-    if _unknown(value):
+    if not _known(value):
         return format_html('<span class="quiet" title="not known">{}</span>', DASH)
     known = term(metric)
     digits = f"{value:.{known.digits}f}"
@@ -53,19 +53,19 @@ def figure(value: float | None, metric: str) -> SafeString:
 @register.filter
 def signed(value: float | None, digits: int = 1) -> str:
     """A figure with its sign; a true minus, so that columns align."""
-    return DASH if _unknown(value) else f"{value:+.{digits}f}".replace("-", "−")
+    return f"{value:+.{digits}f}".replace("-", "−") if _known(value) else DASH
 
 
 @register.filter
 def percent(value: float | None) -> str:
     """A fraction as per cent: 0.5 is "50 %"."""
-    return DASH if _unknown(value) else f"{100 * value:.0f} %"
+    return f"{100 * value:.0f} %" if _known(value) else DASH
 
 
 @register.filter
 def change(ratio: float | None) -> str:
     """A ratio as a change in per cent: 0.631 is "−36.9 %"."""
-    return DASH if _unknown(ratio) else f"{100 * (ratio - 1):+.1f} %".replace("-", "−")
+    return f"{100 * (ratio - 1):+.1f} %".replace("-", "−") if _known(ratio) else DASH
 
 
 @register.simple_tag

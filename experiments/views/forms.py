@@ -20,7 +20,8 @@ class Form(forms.Form):
     """A form whose fields are shown by templates/_field.html, without colons and without ids."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, label_suffix="", **kwargs)
+        super().__init__(*args, **kwargs)
+        self.label_suffix = ""
 
 
 class ReasonForm(Form):

@@ -50,7 +50,7 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
     if form.is_valid():
         values = {name: form.cleaned_data[name] for name in names}
         try:
-            lifecycle.edit_investigation(row, **values, baseline=form.row("baseline"))  # type: ignore[arg-type]
+            lifecycle.edit_investigation(row, **values, baseline=form.row("baseline"))
         except lifecycle.Refused as no:
             form.add_error(None, str(no))
         else:

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from experiments import dispatch, frames, lifecycle, queries
 from experiments.lifecycle.runs import workload_from
 from experiments.models import Run
-from experiments.reports import charts
+from experiments.reports import build, charts
 from experiments.views.evidence import with_links
 from experiments.views.forms import RunForm
 from experiments.views.found import found
@@ -46,7 +46,9 @@ def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "facts": page.facts,
         "investigation": page.investigation,
         "live": page.live,
-        "findings": [(f, with_links(f.finding, page.evidence)) for f in page.findings],
+        "findings": [
+            (f, with_links(f.finding, page.evidence)) for f in build.by_severity(page.findings)
+        ],
         "command": shlex.join(page.run.argv),
     }
     if not page.live.ended:

@@ -26,6 +26,7 @@ def frame(count: int, **columns: Any) -> Any:
 
 
 def values(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """The rows that are drawn."""
     return max(spec["datasets"].values(), key=len)  # type: ignore[no-any-return]
 
 
@@ -96,7 +97,7 @@ def test_a_waterfall_starts_each_part_where_the_last_one_ended() -> None:
         charts.Fall("measured", 0.0, 56.8),
     ]
     spec = charts.spec(charts.waterfall(falls))
-    rows = spec["layer"][0].get("data", spec.get("data"))["values"]
+    rows = values(spec)
     assert [row["change"] for row in rows] == [90.0, 54.0, -14.0, 56.8]
     assert [row["tone"] for row in rows] == ["figure", "won", "lost", "figure"]
 
