@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from experiments.models import DecodeSample
-from experiments.queries import RunFacts
+from experiments.models import DecodeSample, Repeat
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,8 +31,8 @@ def samples(rows: Iterable[DecodeSample]) -> pd.DataFrame:
     return frame.sort_values("line", ignore_index=True)
 
 
-def repeats(runs: Iterable[RunFacts]) -> pd.DataFrame:
-    """One row per repeat of every run.
+def repeats(rows: Iterable[Repeat]) -> pd.DataFrame:
+    """Repeats of any runs, each with its run fetched, in the order given.
 
     Columns: run (its label), number, index, tok_s, accept_len, step_ms, verify_ct, recorded.
     """
@@ -42,11 +41,10 @@ def repeats(runs: Iterable[RunFacts]) -> pd.DataFrame:
     columns = ["index", "tok_s", "accept_len", "step_ms", "verify_ct"]
     frame = pd.DataFrame(
         [
-            [facts.run.label, facts.run.number]
+            [row.run.label, row.run.number]
             + [getattr(row, name) for name in columns]
-            + [facts.run.recorded]
-            for facts in runs
-            for row in facts.repeats
+            + [row.run.recorded]
+            for row in rows
         ],
         columns=["run", "number", *columns, "recorded"],
     )

@@ -32,7 +32,8 @@ def test_every_repeat_of_every_run_is_a_row(investigation: Investigation, baseli
         title="three",
         repeats=[lifecycle.RecordedRepeat(v, 1.5) for v in (50.0, 51.0)],
     )
-    frame = frames.repeats(queries.dossier(investigation).runs)
+    runs = queries.dossier(investigation).runs
+    frame = frames.repeats(row for facts in runs for row in facts.repeats)
     assert frame["run"].tolist() == ["R0", "R1", "R1"]
     assert frame["tok_s"].tolist() == pytest.approx([90.0, 50.0, 51.0])
     assert frame["accept_len"].isna().tolist() == [True, False, False]
