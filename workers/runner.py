@@ -186,20 +186,27 @@ class _Run:
 
     def stop(self) -> None:
         """Ask the server what it still can tell, then end it. Safe in every state."""
-        if self.client is not None:
-            if self.ready_at is not None and not self._died():
-                self.info = self.client.server_info(LAST_WORDS_SECONDS)
-                # A server that hangs must not delay its own end twice.
-                self.metrics = self.client.metrics(LAST_WORDS_SECONDS) if self.info else ""
-                self._keep("server_info.json", json.dumps(_cleaned(self.info)))
-                self._keep("metrics.txt", self.metrics)
-            self.client.close()
-        if self.server is not None:
-            ended_in, self.phase = self.phase, "stopping"
-            self._tell("stopping", "waiting for the server to end", MEASURED)
-            self.exit = self.server.stop(self.plan.deadlines.stop)
+        ended_in = self.phase
+        try:
+            if self.client is not None:
+                self._last_words(self.client)
+            if self.server is not None:
+                self._tell("stopping", "waiting for the server to end", MEASURED)
+        finally:
             self.phase = ended_in
-            self._hide_secrets()
+            if self.server is not None:
+                self.exit = self.server.stop(self.plan.deadlines.stop)
+                self._hide_secrets()
+
+    def _last_words(self, client: load.Client) -> None:
+        with contextlib.closing(client):
+            if self.ready_at is None or self._died():
+                return
+            self.info = client.server_info(LAST_WORDS_SECONDS)
+            # A server that hangs must not delay its own end twice.
+            self.metrics = client.metrics(LAST_WORDS_SECONDS) if self.info else ""
+            self._keep("server_info.json", json.dumps(_cleaned(self.info)))
+            self._keep("metrics.txt", self.metrics)
 
     def _hide_secrets(self) -> None:
         """Engines print their arguments, keys included; take those out of the log, byte for byte,
