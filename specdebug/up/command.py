@@ -324,7 +324,7 @@ def _healthy(port: int) -> bool:
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         link.request("GET", "/healthz")
-        return bool(json.loads(link.getresponse().read()).get("ok"))
+        return json.loads(link.getresponse().read()).get("status") == "ok"
     except (OSError, ValueError, http.client.HTTPException):
         return False
     finally:

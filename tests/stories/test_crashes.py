@@ -55,7 +55,7 @@ def test_a_killed_engine_fails_its_run_with_a_reason_and_the_next_run_goes_on(
         "on r.investigation_id = i.id where r.id = ?",
         first,
     )[0]["slug"]
-    page = browser.get(f"/investigations/{slug}/runs/0/")
+    page = browser.get(f"/i/{slug}/r/0/")
     assert "failed" in page.text
     assert "SIGKILL" in page.text
 
@@ -94,7 +94,7 @@ def test_a_cancel_from_the_page_stops_the_run_and_its_engine(
         "on r.investigation_id = i.id where r.id = ?",
         first,
     )[0]["slug"]
-    address = f"/investigations/{slug}/runs/0/"
+    address = f"/i/{slug}/r/0/"
     token = browser.get(address).text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
     for _ in range(2):  # a double click
         answer = browser.post(

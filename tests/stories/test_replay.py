@@ -76,9 +76,9 @@ def test_the_replay_tells_the_story_from_its_own_figures(
     slug = running.rows(
         "select slug from experiments_investigation where id = ?", runs[0]["investigation_id"]
     )[0]["slug"]
-    page = browser.get(f"/investigations/{slug}/").text
+    page = browser.get(f"/i/{slug}/").text
     assert "reference engine" in page
     assert "draft-tokens-overridden" in page
-    pdf = browser.get(f"/investigations/{slug}/report.pdf")
+    pdf = browser.get(f"/i/{slug}/report.pdf")
     assert pdf.status_code == 200
     assert pdf.content.startswith(b"%PDF-")
