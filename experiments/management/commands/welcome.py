@@ -1,5 +1,6 @@
 """What bin/start does once the rows are there: example, replay, login link (printed)."""
 
+from io import StringIO
 from typing import Any
 
 from django.core.management import call_command
@@ -14,7 +15,8 @@ class Command(BaseCommand):
         parser.add_argument("--replay", action="store_true", help="queue the replay's runs")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        call_command("load_story", verbosity=0)
+        # Only the link goes to our own output: whoever calls us reads it there.
+        call_command("load_story", stdout=StringIO())
         if options["replay"]:
-            call_command("replay", verbosity=0)
+            call_command("replay", stdout=StringIO())
         call_command("login_link", base=options["base"], stdout=self.stdout)
