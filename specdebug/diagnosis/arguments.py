@@ -102,17 +102,18 @@ class Setup:
     def in_force(self, key: str) -> Fact | None:
         """The effective value: as listed by the engine, else as predicted, else as asked.
 
-        A prediction on which the possible releases differ is none.
+        A prediction on which the possible releases from 0.4.6 on differ is none.
         """
         logged = self.logged(key)
         if logged is not None:
             return logged
         guess = prediction(self)
-        if guess is not None and key not in guess.depends_on_release:
-            value = guess.effective.get(key)
-            if value is not None:
-                return Fact(value.value, "prediction", None, f"{key}={value.value!r}: {value.why}")
-        return self.asked(key)
+        value = guess.effective.get(key) if guess is not None else None
+        if guess is None or value is None:
+            return self.asked(key)
+        if key in guess.depends_on_release and not _settled(guess, key):
+            return self.asked(key)
+        return Fact(value.value, "prediction", None, f"{key}={value.value!r}: {value.why}")
 
     def number(self, key: str) -> int | None:
         """`in_force` as an integer."""
@@ -135,6 +136,20 @@ class Setup:
         """The engine runs on a CPU, where graphs and attention backends mean something else."""
         device = self.logged("device") or self.asked("device")
         return device is not None and str(device.value).startswith("cpu")
+
+
+# Older releases have no override of draft tokens; nobody has been seen to serve with them since.
+_EVERYBODY = Release.parse("0.4.6")
+
+
+def _settled(guess: Prediction, key: str) -> bool:
+    """Whether all releases from 0.4.6 on agree on the value, though older ones do not."""
+    values = {
+        repr(r.effective[key].value)
+        for r in guess.readings
+        if r.until >= _EVERYBODY and key in r.effective
+    }
+    return len(values) == 1
 
 
 def as_int(value: Any) -> int | None:

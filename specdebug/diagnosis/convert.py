@@ -205,8 +205,13 @@ def _vllm_positions(log: VllmLog, source: str) -> Positions | None:
     )
 
 
-def positions(requests: Iterable[RequestAcceptance], source: str) -> Positions:
-    """Per-request answers pooled; the accept length is tokens per verification."""
+def positions(
+    requests: Iterable[RequestAcceptance], source: str, *, loops: bool = False
+) -> Positions:
+    """Per-request answers pooled; the accept length is the first the reader names.
+
+    loops: the text of an answer repeats itself.
+    """
     rows = list(requests)
     pooled = meta_info.pool(rows)
     proposed = [r for r in rows if r.proposed and r.verify_ct]
@@ -230,7 +235,38 @@ def positions(requests: Iterable[RequestAcceptance], source: str) -> Positions:
         f"{CONDITIONAL}, from the summed histograms",
         steps,
         lengths[0].value if lengths else None,
-        any(one_token_repeats(r.output_ids or ()) for r in rows),
+        loops or any(one_token_repeats(r.output_ids or ()) for r in rows),
+    )
+
+
+_TEXT = re.compile(r'"(?:text|generated_text|content)"\s*:\s*"((?:[^"\\]|\\.)*)"')
+
+
+def looping_text(text: str, least: int = 32) -> bool:
+    """Whether an answer's text in raw JSON ends in `least` words of at most two kinds."""
+    for match in _TEXT.finditer(text[: 1 << 22]):
+        words = match.group(1).split()
+        if len(words) >= least and len(set(words[-least:])) <= 2:
+            return True
+    return False
+
+
+# What launchers, schedulers and drivers print around the engine; the engine's own events are read
+# in sglang/log_events.py.
+_OUTSIDE = re.compile(
+    r"(?i)startup probe failed|timed out waiting for|timeout waiting for|did not become ready"
+    r"|not ready (?:after|within)|failed to start within|start(?:ing|-up)? timed out"
+    r"|memory capacity is unbalanced|occupied by other processes|busy or unavailable"
+    r"|device\(s\) is/are busy"
+)
+
+
+def outside_notices(text: str, source: str) -> tuple[Notice, ...]:
+    """Lines about a start that is late or a GPU that is not free, with their numbers."""
+    return tuple(
+        Notice("outside", source, number, line.strip()[:500])
+        for number, line in enumerate(text.splitlines(), start=1)
+        if _OUTSIDE.search(line) and "server_args=" not in line
     )
 
 
@@ -273,15 +309,17 @@ def measured(run: BenchRun, source: str) -> Measured:
         value = own if own is not None else args.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
+    told = _label_numbers(run.label or "") if speculative is not False else {}
+
     return Measured(
         label=run.label or f"{source} line {run.line}",
         source=source,
         line=run.line,
         text=_row_text(run),
         speculative=speculative,
-        num_steps=arg("speculative_num_steps", run.num_steps),
-        topk=arg("speculative_eagle_topk", run.topk),
-        draft_tokens_asked=run.requested_draft_tokens,
+        num_steps=arg("speculative_num_steps", run.num_steps or told.get("steps")),
+        topk=arg("speculative_eagle_topk", run.topk or told.get("topk")),
+        draft_tokens_asked=run.requested_draft_tokens or told.get("draft"),
         draft_tokens=arg("speculative_num_draft_tokens", run.draft_tokens),
         tok_s=(run.output_tok_s,) if run.output_tok_s else (),
         accept_len=run.accept_len,
@@ -295,6 +333,23 @@ def measured(run: BenchRun, source: str) -> Measured:
         step_ms=run.step_ms,
         workload=run.kind,
     )
+
+
+_IN_LABEL = {
+    "steps": re.compile(r"(?i)(?:num[_ -]?)?steps?\s*[=: ]\s*(\d{1,3})\b|\b(\d{1,3}) steps?\b"),
+    "topk": re.compile(r"(?i)top[_-]?k\s*[=: ]\s*(\d{1,3})\b"),
+    "draft": re.compile(r"(?i)draft(?:[_ -]?tokens?)?\s*[=: ]\s*(\d{1,3})\b"),
+}
+
+
+def _label_numbers(label: str) -> dict[str, int]:
+    """Numbers a row's own name carries ("EAGLE3 steps=3 topk=1 draft=4")."""
+    found: dict[str, int] = {}
+    for key, pattern in _IN_LABEL.items():
+        match = pattern.search(label)
+        if match:
+            found[key] = int(next(g for g in match.groups() if g))
+    return found
 
 
 def _row_text(run: BenchRun) -> str:

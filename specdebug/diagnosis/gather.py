@@ -119,7 +119,17 @@ def _json(given: Input) -> dict[str, Any]:
 def _read_launches(found: _Gathered, given: Input, text: str) -> int:
     commands = [convert.launch(command, given.name) for command in flags.parse_command(text)]
     found.launches += commands
+    _read_release(found, given, text)
     return len(commands)
+
+
+def _read_release(found: _Gathered, given: Input, text: str) -> bool:
+    """A release named beside the engine's name: an image tag, an install line, prose."""
+    version = convert.release_in_prose(text[: 1 << 16])
+    if version is None or "engine_version" in found.notes:
+        return False
+    found.notes["engine_version"] = (version, given.name)
+    return True
 
 
 def _read_command(found: _Gathered, given: Input) -> str:
@@ -164,7 +174,7 @@ def _read_log(found: _Gathered, given: Input) -> str:
         log = logs.read_log(given.data, given.name)
     else:
         log = logs.read_log(io.BytesIO(given.data), given.name)
-    boots = convert.boots(log, given.name)
+    boots = _with_extra(convert.boots(log, given.name), given)
     if not boots:
         raise Unusable("no server start, decode line or error of a known engine in it")
     found.boots += boots
@@ -172,6 +182,8 @@ def _read_log(found: _Gathered, given: Input) -> str:
     head = convert.decode(_head(given)[: 1 << 16])
     if "launch_server" in head or "sglang serve" in head:
         _read_launches(found, given, head)
+    elif log.is_excerpt:
+        _read_release(found, given, head)
     count = sum(len(s) for b in boots for s in b.stretches)
     excerpt = ", an excerpt without start-up lines" if log.is_excerpt else ""
     unread = (
@@ -181,6 +193,21 @@ def _read_log(found: _Gathered, given: Input) -> str:
     )
     starts = _counted(len(boots), "start")
     return f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
+
+
+def _with_extra(boots: list[Boot], given: Input) -> list[Boot]:
+    """Lines that speak of a start from outside the engine (a launcher, a scheduler, a probe)."""
+    size = len(given.data) if isinstance(given.data, bytes) else given.data.stat().st_size
+    if size > HEAD:
+        return boots
+    extra = convert.outside_notices(convert.decode(_bytes(given)), given.name)
+    if not extra:
+        return boots
+    if not boots:
+        return [Boot(given.name, 1, True, {}, (), extra)]
+    known = {n.line for n in boots[-1].notices}
+    more = tuple(n for n in extra if n.line not in known)
+    return [*boots[:-1], replace(boots[-1], notices=(*boots[-1].notices, *more))]
 
 
 def _read_pasted_log(found: _Gathered, given: Input, text: str) -> int:
@@ -223,10 +250,15 @@ def _read_metrics(found: _Gathered, given: Input) -> str:
 
 
 def _read_answers(found: _Gathered, given: Input) -> str:
-    requests = meta_info.read_meta_info(_bytes(given))
+    data = _bytes(given)
+    requests = meta_info.read_meta_info(data)
+    text = convert.decode(data)
     if not requests:
-        return "answers without a speculative figure"
-    found.positions.append(convert.positions(requests, given.name))
+        # Rows of a benchmark also count completion tokens.
+        count = _read_runs(found, given, text)
+        return _counted(count, "run") if count else "answers without a speculative figure"
+    loops = convert.looping_text(text)
+    found.positions.append(convert.positions(requests, given.name, loops=loops))
     return _counted(len(requests), "request")
 
 
@@ -283,9 +315,7 @@ def _read_text(found: _Gathered, given: Input) -> str:
         "decode line": _read_pasted_log(found, given, text),
         "run": _read_runs(found, given, text),
     }
-    version = convert.release_in_prose(text)
-    if version is not None and "engine_version" not in found.notes:
-        found.notes["engine_version"] = (version, given.name)
+    if _read_release(found, given, text):
         parts["engine version"] = 1
     said = [_counted(n, what) for what, n in parts.items() if n]
     if not said:

@@ -306,7 +306,13 @@ def _decay(boot: Boot, stretch: Stretch) -> Finding | None:
         and line.per_unit < -0.02
         and -line.per_unit * reach > 0.05 * middle
     )
-    steep = drop is not None and drop.t > 6 and drop.before > 1.2 * drop.after
+    # Both t values have n - 2 degrees of freedom, so the larger one belongs to the better fit.
+    steep = (
+        drop is not None
+        and drop.t > 6
+        and drop.before > 1.2 * drop.after
+        and (line is None or drop.t > -line.t)
+    )
     if not falls and not steep:
         return None
     rank = f" (rank {stretch.rank})" if stretch.rank and len(boot.stretches) > 1 else ""

@@ -210,7 +210,8 @@ def argument_overridden(case: Case) -> Finding | None:
                 continue
             logged = setup.logged(key)
             if logged is not None:
-                if logged.value is not None and not _same(fact.value, logged.value):
+                unset = logged.value is None and str(fact.value).lower() in ("auto", "none", "")
+                if not unset and not _same(fact.value, logged.value):
                     differing.append(f"{key} {fact.value} became {logged.value}")
                     evidence += [fact.evidence(), logged.evidence()]
                 continue

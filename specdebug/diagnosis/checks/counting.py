@@ -86,8 +86,7 @@ def too_few_samples(case: Case) -> Finding | None:
             few.append(f"{p.source} rests on {p.drafts} drafts")
             evidence.append(Evidence(p.source, p.line, p.text))
     rows = [r for r in runs(case) if r.origin == "row" and r.tok_s]
-    base = baseline(case)
-    if base is not None and len(rows) + bool(case.baseline_tok_s) > 1:
+    if len(rows) + bool(case.baseline_tok_s) > 1:
         once = [r for r in rows if len(r.samples) < ENOUGH_REPEATS]
         if once:
             few.append(f"{len(once)} throughputs have fewer than {ENOUGH_REPEATS} repeats")

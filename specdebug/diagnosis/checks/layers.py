@@ -272,6 +272,27 @@ def aux_layers_defaulted(case: Case) -> Finding | None:
             "Write eagle_config.eagle_aux_hidden_state_layer_ids explicitly.",
             "the training side: which layers were fed" if not right else "",
         )
+    meant = (
+        aux_layers.captured(
+            written, layers.num_layers, layers.architecture, layers.by_release[-1][1]
+        )
+        if layers is not None and layers.by_release and capture is not None
+        else None
+    )
+    if (
+        capture is not None
+        and meant is not None
+        and (meant.hidden_states_indices == capture.hidden_states_indices)
+    ):
+        return Finding(
+            "aux-layers-defaulted",
+            "info",
+            "certain",
+            f"Layer ids {list(written)} stand under {draft.aux_key} ({draft.aux_source}), where "
+            f"the engine does not look; its default{served} happens to be the same layers.",
+            tuple(evidence),
+            "Move them to eagle_config.eagle_aux_hidden_state_layer_ids all the same.",
+        )
     return Finding(
         "aux-layers-defaulted",
         "high",

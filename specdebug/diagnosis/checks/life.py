@@ -13,7 +13,8 @@ _BUSY = re.compile(
 )
 _TIMEOUT = re.compile(
     r"(?i)(did not become ready|not ready (after|within)|start(ing|-up)? timed out"
-    r"|failed to start within|initialization timed out|server start timeout)"
+    r"|failed to start within|initialization timed out|server start timeout"
+    r"|startup probe failed|time(d )?out waiting for)"
 )
 _MEMORY = re.compile(r"(?i)out of memory|OutOfMemoryError|Not enough memory")
 _PORT = re.compile(r"(?i)address already in use|port \d+ is (already )?(in use|not available)")
@@ -91,7 +92,11 @@ def _deaths(boot: Boot) -> list[Notice]:
         scheduler = notice.kind == "exception" and (
             "where" in notice.fields or "hit an exception" in notice.text
         )
-        bare = notice.kind in ("exception", "error-message") and not served
+        bare = (
+            notice.kind in ("exception", "error-message")
+            and not served
+            and not _TIMEOUT.search(notice.text)
+        )
         if notice.kind in ("child-died", "warmup-failed") or scheduler or bare:
             found.append(notice)
     return found

@@ -133,9 +133,20 @@ def _disabled(setup: Setup, whole: DecodeSummary | None) -> Finding | None:
 
 
 def _graph_max(setup: Setup) -> tuple[int, Evidence] | None:
-    fact = setup.logged(GRAPH_MAX) or setup.asked(GRAPH_MAX)
-    value = as_int(fact.value) if fact else None
-    return (value, fact.evidence()) if fact is not None and value is not None else None
+    """The largest batch a graph was captured for, from the limit or from the list of batches."""
+    for key in (GRAPH_MAX, "cuda_graph_bs", "cuda_graph_bs_decode"):
+        fact = setup.logged(key)
+        if fact is None or fact.value is None:
+            fact = setup.asked(key)
+        if fact is None or fact.value is None:
+            continue
+        value = as_int(fact.value)
+        if value is None and isinstance(fact.value, list | tuple):
+            sizes = [n for n in map(as_int, fact.value) if n is not None]
+            value = max(sizes, default=None)
+        if value is not None:
+            return value, fact.evidence()
+    return None
 
 
 def _uncovered(setup: Setup, whole: DecodeSummary | None) -> Finding | None:

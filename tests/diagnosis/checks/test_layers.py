@@ -103,6 +103,15 @@ def test_ids_at_top_level_are_not_read(make: Any) -> None:
     assert "[2, 30, 58]" in found.statement
 
 
+def test_ids_at_top_level_that_equal_the_default_do_no_harm(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_aux_hidden_state_layer_ids=[1, 29, 57])
+    case = make.case(draft_config=draft, target_config=make.kimi_target, engine_version="0.5.9")
+    found = checks.aux_layers_defaulted(case)
+    assert found is not None
+    assert found.severity == "info"
+    assert "same layers" in found.statement
+
+
 def test_absent_ids_are_a_note_and_given_ones_nothing(make: Any) -> None:
     found = checks.aux_layers_defaulted(kimi(make, None, "0.5.9"))
     assert found is not None
