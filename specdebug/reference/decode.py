@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from specdebug.reference.draft import Draft
+from specdebug.reference.layers import KVCache
 from specdebug.reference.target import Target
 
 
@@ -48,8 +49,12 @@ class Counts:
 
 
 class Decoder(Protocol):
-    """One request at a time: begin with a prompt, then cycle for further tokens."""
+    """One request at a time: begin with a prompt, then cycle for further tokens.
 
+    cache is the target's; counts are of the request at hand.
+    """
+
+    cache: KVCache
     counts: Counts
 
     def begin(self, prompt: Sequence[int]) -> int:
@@ -57,10 +62,6 @@ class Decoder(Protocol):
 
     def cycle(self) -> list[int]:
         """The next tokens, at least one."""
-
-    @property
-    def cached_tokens(self) -> int:
-        """Tokens of the request that sit in the target's cache."""
 
 
 class PlainDecoder:
@@ -92,11 +93,6 @@ class PlainDecoder:
         self.counts.add(0)
         self.counts.seconds.verify += time.perf_counter() - started
         return [token]
-
-    @property
-    def cached_tokens(self) -> int:
-        """Tokens in the cache."""
-        return self.cache.used
 
 
 class ChainDecoder:
@@ -171,11 +167,6 @@ class ChainDecoder:
             window[step + 1] = draft.target_ids[logits.argmax()]
         cache.used = kept
         marks.append(time.perf_counter())
-
-    @property
-    def cached_tokens(self) -> int:
-        """Tokens in the target's cache."""
-        return self.cache.used
 
 
 def stream(decoder: Decoder, prompt: Sequence[int], length: int) -> Iterator[list[int]]:

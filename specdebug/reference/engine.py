@@ -86,7 +86,7 @@ class Engine:
         return encoded
 
     def _allocated(self, cache: KVCache) -> None:
-        size = cache.keys.numel() * cache.keys.element_size() / GIB
+        size = cache.gib / 2
         log.info(
             "KV Cache is allocated. #tokens: %d, K size: %.2f GB, V size: %.2f GB",
             self.capacity,

@@ -11,13 +11,12 @@ from specdebug.reference.server_args import Resolved
 def server_info(resolved: Resolved, scheduler: Scheduler) -> dict[str, Any]:
     """Effective arguments flat, scheduler limits, internal_states per rank (one), version."""
     engine, totals = scheduler.engine, scheduler.totals
-    cache = 0.0 if not hasattr(engine.decoder, "cache") else _gib(engine.decoder.cache)
     state: dict[str, Any] = {
         **resolved.args,
         "last_gen_throughput": totals.gen_throughput,
         "memory_usage": {
             "weight": 0.0,
-            "kvcache": round(cache, 2),
+            "kvcache": round(engine.decoder.cache.gib, 2),
             "token_capacity": engine.capacity,
             "graph": 0,
         },
@@ -35,10 +34,6 @@ def server_info(resolved: Resolved, scheduler: Scheduler) -> dict[str, Any]:
         "engine": NAME,
         "note": NOTE,
     }
-
-
-def _gib(cache: Any) -> float:
-    return float(2 * cache.keys.numel() * cache.keys.element_size() / (1 << 30))
 
 
 def model_info(resolved: Resolved) -> dict[str, Any]:

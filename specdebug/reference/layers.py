@@ -139,6 +139,11 @@ class KVCache:
         self.mask = torch.ones(rows, rows, dtype=torch.bool).tril()
         self.used = 0
 
+    @property
+    def gib(self) -> float:
+        """Size of keys and values together, in GiB."""
+        return 2 * self.keys.numel() * self.keys.element_size() / (1 << 30)
+
 
 def init_matrix(weight: Tensor) -> None:
     """Normal with half the usual fan-in scale: Muon sets the growth, not the start."""

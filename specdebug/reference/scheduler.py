@@ -262,7 +262,7 @@ class Scheduler:
         self.interval_cycles += 1
         self.interval_tokens += tokens
         totals = self.totals
-        totals.used_tokens = 0 if finished else self.engine.decoder.cached_tokens
+        totals.used_tokens = 0 if finished else self.engine.decoder.cache.used
         if self.cycles % self.interval:
             return
         now = time.perf_counter()

@@ -73,8 +73,8 @@ def read_generate(data: Mapping[str, Any], engine: Engine) -> Ask:
     if not isinstance(params, dict):
         raise Refused(400, "sampling_params must be one object, for all prompts together")
     rid = data.get("rid")
-    if rid is not None and not isinstance(rid, str):
-        raise Refused(400, "rid must be a string")
+    if rid is not None and not (isinstance(rid, str) and rid.isprintable() and len(rid) <= 128):
+        raise Refused(400, "rid must be a printable text of at most 128 characters")
     prompts, many = _prompts(text if ids is None else ids, engine)
     return _ask(
         data, params, prompts, many, engine, length=params.get("max_new_tokens", 128), rid=rid

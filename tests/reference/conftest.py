@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from specdebug.reference import checkpoint, tokenizer, variants
 from specdebug.reference.draft import Draft
 from specdebug.reference.layers import Shape
 from specdebug.reference.target import Target
+from tests.reference.running import SPECULATIVE, Running, start
 
 torch.set_num_threads(1)  # the sizes here are slower on two
 ROOT = Path(__file__).resolve().parents[2]
@@ -83,3 +85,15 @@ def tiny_draft(tiny_target: Target) -> Draft:
     draft.embed.weight.data = tiny_target.embed.weight.data
     draft.set_vocabulary(torch.arange(30) // 4)
     return draft.eval()
+
+
+@pytest.fixture(scope="session")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    log = tmp_path_factory.mktemp("serve") / "server.log"
+    running = start(log, *SPECULATIVE, "--enable-metrics", "--decode-log-interval", "10")
+    try:
+        running.wait()
+        yield running
+    finally:
+        running.process.kill()
+        running.process.wait()

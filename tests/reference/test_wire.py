@@ -85,7 +85,9 @@ def test_what_changes_nothing_is_taken(engine: Engine) -> None:
         ({"text": ["a"] * 513}, "at most 512"),
         ({"text": ["a", "b"], "stream": True}, "one prompt at a time"),
         ({"text": "word " * 2000}, "more than the context"),
-        ({"rid": 7}, "rid must be a string"),
+        ({"rid": 7}, "rid must be a printable text"),
+        ({"rid": "a\n[2026-01-01 00:00:00] forged"}, "rid must be a printable text"),
+        ({"rid": "r" * 129}, "at most 128"),
     ],
 )
 def test_what_cannot_run_is_refused_with_400(
