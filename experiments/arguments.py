@@ -90,7 +90,7 @@ def entries(
     predicted = overrides.predict(requested, target, release, env=env)
     seen: Mapping[str, Any] = effective.args if effective else {}
     speculative = requested.get("speculative_algorithm") or seen.get("speculative_algorithm")
-    keys = set(requested) | (KEPT & seen.keys())
+    keys = set(requested) | {k for k in KEPT & seen.keys() if seen[k] is not None}
     if speculative:
         keys |= {k for k, v in seen.items() if k.startswith("speculative_") and v is not None}
         keys |= predicted.changed.keys()

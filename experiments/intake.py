@@ -10,7 +10,7 @@ import io
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
@@ -30,7 +30,7 @@ from experiments.models import (
     Run,
 )
 from experiments.queries.figures import pooled_accept_len
-from experiments.refusal import ClaimLost
+from experiments.refusal import ClaimLost, Refused
 from specdebug.eagle.draft_config import TargetConfig
 from specdebug.sglang import server_info
 from specdebug.sglang.logs import ServerLog, read_log
@@ -56,7 +56,7 @@ class _Read:
     """What was read out of an outcome before the first row is written."""
 
     log: ServerLog | None
-    log_problem: str
+    problem: str
     effective: Effective | None
     draft_config: Mapping[str, Any] | None
     target_config: Mapping[str, Any] | None
@@ -81,7 +81,13 @@ def take_outcome(run_id: int, *, token: str, outcome: plan.RunOutcome) -> Taken:
     read = _read(outcome)
     # Files before rows: content is kept by hash, so that a transaction that fails leaves no harm,
     # and the database is not locked while a long log is copied.
-    files = _keep_files(run, outcome, read)
+    files: list[Evidence] = []
+    try:
+        files = _keep_files(run, outcome, read)
+    except Refused as no:
+        # The figures are worth more than the files, which still lie in the run's folder.
+        problem = f"its files were not kept: {no}"
+        read = replace(read, problem="; ".join(filter(None, (read.problem, problem))))
     with transaction.atomic():
         if not finish_run(run.pk, token=token, state=outcome.state, values=_columns(outcome, read)):
             run.refresh_from_db()
@@ -116,8 +122,8 @@ def _moment(seconds: float | None) -> datetime | None:
 
 def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
     reason = outcome.reason
-    if read.log_problem:
-        reason = f"{reason} ({read.log_problem})" if reason else read.log_problem
+    if read.problem:
+        reason = f"{reason} ({read.problem})" if reason else read.problem
     return {
         "phase": outcome.phase,
         "phase_detail": "",
@@ -148,7 +154,7 @@ def _read(outcome: plan.RunOutcome) -> _Read:
     release = release or outcome.versions.get("engine", "")
     return _Read(
         log=found,
-        log_problem=problem,
+        problem=problem,
         effective=effective,
         draft_config=_config_file(args.get("speculative_draft_model_path")),
         target_config=_config_file(args.get("model_path")),
@@ -192,7 +198,7 @@ def _keep_files(run: Run, outcome: plan.RunOutcome, read: _Read) -> list[Evidenc
     if outcome.log and Path(outcome.log).is_file():
         with Path(outcome.log).open("rb") as stream:
             row = evidence.unsaved(run, "server.log", evidence.SERVER_LOG, stream)
-        row.problem = read.log_problem
+        row.problem = read.problem
         rows.append(row)
     texts = [
         ("server_info.json", evidence.SERVER_INFO, _as_json(outcome.server_info)),

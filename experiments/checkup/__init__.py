@@ -27,7 +27,7 @@ def preflight(run: Run) -> None:
     case = case_from_rows(
         requested=asked, env=run.plan.get("env", {}), engine_version=run.engine_release or None
     )
-    run.shown = [finding.as_dict() for finding in look(case, None).findings]
+    run.shown = [finding.as_dict() for finding in look(cases.Cases(case), None).findings]
     run.save(update_fields=["shown"])
 
 
@@ -44,7 +44,7 @@ def recheck_files(investigation: Investigation) -> None:
     """Findings in the files that belong to no run, and in the runs that such files tell more of."""
     found = dossier(investigation)
     case = cases.files_case(found)
-    seen = look(case, None) if case is not None else None
+    seen = look(cases.Cases(case), None) if case is not None else None
     investigation.shown = [] if seen is None else [f.as_dict() for f in seen.findings]
     investigation.save(update_fields=["shown"])
     for facts in found.runs:
@@ -63,14 +63,13 @@ def _conclude(found: Dossier, facts: RunFacts) -> None:
     run = facts.run
     if run.state not in (Run.State.DONE, Run.State.FAILED):
         return
-    own = cases.own_case(found, facts)
-    family = cases.family_case(found, facts, own)
-    seen = look(own, facts, family, patched=capture_patched(found, facts))
+    known = cases.cases_of(found, facts)
+    seen = look(known, facts, patched=capture_patched(found, facts))
     run.shown = [finding.as_dict() for finding in seen.findings]
     run.untried = [{"code": code, "missing": what} for code, what in sorted(seen.untried.items())]
     run.checked_at, run.check_problem = timezone.now(), ""
     run.save(update_fields=["shown", "untried", "checked_at", "check_problem"])
-    judge(found, facts, own)
+    judge(found, facts, known.log)
 
 
 def _fold(investigation: Investigation) -> None:

@@ -1,14 +1,16 @@
-"""From a run's rows and files to the library's Case; judges nothing.
+"""From a run's rows and files to the library's Cases; judges nothing.
 
-Two cases per run. The run's own: its arguments, log, models and figures, beside the baseline. And
-its family: the same with the earlier runs that differ from it in the number of draft steps alone,
-for findings that need figures at two depths.
+Two cases per run, because its log and its repeats tell of the same requests and would be counted
+twice in one: the log's, with arguments, models and decode lines, and the figures', with the repeats
+beside the baseline's. A third one, for findings that need figures at two depths, adds the earlier
+runs that differ from the run in the number of draft steps alone: its family.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from experiments import evidence, store
@@ -28,34 +30,43 @@ COMMON = (evidence.DRAFT_CONFIG, evidence.TARGET_CONFIG, "safetensors", "safeten
 LEFT_OUT = (evidence.METRICS, "unusable", "notes")
 
 
-def own_case(found: Dossier, facts: RunFacts) -> Case:
-    """What is known of one run by itself, with the baseline's figures beside it."""
+@dataclass(frozen=True)
+class Cases:
+    """log: arguments, files and decode lines. figures: the repeats in their place; None for a run
+    without figures. family: figures with the run's family's; None for a run that has none."""
+
+    log: Case
+    figures: Case | None = None
+    family: Case | None = None
+
+
+def cases_of(found: Dossier, facts: RunFacts) -> Cases:
+    """What is known of one run by itself, and beside the baseline and its family."""
     run, notes = facts.run, dict(found.investigation.notes)
     files = [_input(row) for row in files_of(found, facts)]
     release = run.engine_release or notes.pop("engine_version", None)
     base = build_case(files, engine_version=release or None, notes=notes)
-    rows = [] if facts.is_baseline else _baseline_rows(found, facts)
-    if facts.figures.tok_s is not None:
-        rows.append(measured(facts, asked=True))
-    return case_from_rows(
+    log = case_from_rows(
         base=base,
         requested=_requested(facts),
         # The engine's own list, with its lines, comes from the files; a write-up has none.
         effective=_effective(facts) if run.recorded else None,
         env={k: str(v) for k, v in run.plan.get("env", {}).items()},
-        runs=rows,
-        positions=[p for p in (positions(facts),) if p is not None],
         concurrency=stated_concurrency(facts),
         exit_code=run.exit_code,
     )
-
-
-def family_case(found: Dossier, facts: RunFacts, own: Case) -> Case | None:
-    """The run's case with its family's figures; None when it has no family."""
-    members = family(found, facts)
-    if not members:
-        return None
-    return case_from_rows(base=own, runs=[measured(m, asked=False) for m in members])
+    if facts.figures.tok_s is None:
+        return Cases(log)
+    rows = [] if facts.is_baseline else _baseline_rows(found, facts)
+    boots = tuple(replace(boot, stretches=()) for boot in log.boots)
+    states = tuple(replace(state, accept_len=None) for state in log.states)
+    figures = case_from_rows(
+        base=replace(log, boots=boots, states=states, measured=(), positions=()),
+        runs=[*rows, measured(facts, asked=True)],
+        positions=[p for p in (positions(facts),) if p is not None],
+    )
+    members = [measured(m, asked=False) for m in family(found, facts)]
+    return Cases(log, figures, case_from_rows(base=figures, runs=members) if members else None)
 
 
 def family(found: Dossier, facts: RunFacts) -> list[RunFacts]:
@@ -145,7 +156,8 @@ def measured(facts: RunFacts, *, asked: bool) -> Measured:
         accept_len=figures.accept_len,
         running=concurrency,
         concurrency=concurrency,
-        drafts=figures.verify_ct,
+        # With a histogram the drafts are counted there.
+        drafts=None if figures.histogram else figures.verify_ct,
         step_ms=figures.step_ms.mean if figures.step_ms else None,
     )
 

@@ -1,4 +1,5 @@
-"""What the library finds in one run: its own case, its family's, and what a patch leaves open."""
+"""What the library finds in one run: in its log, its figures, its family; and what a patch leaves
+open."""
 
 from __future__ import annotations
 
@@ -6,18 +7,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from experiments.checkup.cases import Cases
 from experiments.models import ConfigChange
 from experiments.queries import Dossier, RunFacts
 from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.checks.layers import layers_of
-from specdebug.diagnosis.diagnose import diagnose
-from specdebug.diagnosis.findings import Finding
+from specdebug.diagnosis.diagnose import Diagnosis, diagnose
+from specdebug.diagnosis.findings import CATALOGUE, Finding
 from specdebug.eagle import aux_layers
 from specdebug.eagle.draft_config import DraftConfig
 from specdebug.reference import capture
 
 # Findings that need figures at two depths; what the run's own case says of them is less.
 FAMILY_CODES = frozenset({"acceptance-collapses", "draft-too-deep", "step-overhead-unexplained"})
+# Findings that compare the run's own figures with the baseline's; the log's throughput is another.
+FIGURE_CODES = frozenset(code for code, entry in CATALOGUE.items() if entry.family == "cost")
 # The release's rules say what is captured, not what a patched source captures.
 CAPTURE_CODES = frozenset({"aux-layer-mismatch", "aux-layer-not-capturable"})
 CAPTURE_SOURCES = ("deepseek_v2.py", "llama.py", "qwen2.py", "qwen3.py", "model_runner.py")
@@ -31,26 +35,46 @@ class Seen:
     untried: Mapping[str, str]
 
 
-def look(
-    own: Case, facts: RunFacts | None, family: Case | None = None, *, patched: bool = False
-) -> Seen:
-    """Diagnose the run's own case; for findings over several depths its family's.
+def look(cases: Cases, facts: RunFacts | None, *, patched: bool = False) -> Seen:
+    """Diagnose the run's cases and take each finding from the one that knows best.
 
-    patched: the source that captures the hidden states is not the release's (`capture_patched`).
+    Costs come from the figures, findings over several depths from the family, the rest from where
+    it shows. patched: the source that captures the hidden states is not the release's
+    (`capture_patched`).
     """
-    alone = diagnose(own)
+    alone = diagnose(cases.log)
     found = {f.code: f for f in alone.findings}
     untried = dict(alone.untried)
-    if family is not None:
-        together = diagnose(family)
-        for code in FAMILY_CODES:
-            found.pop(code, None)
-            untried.pop(code, None)
-        found |= {f.code: f for f in together.findings if f.code in FAMILY_CODES}
-        untried |= {c: what for c, what in together.untried if c in FAMILY_CODES}
+    if cases.figures is not None:
+        _take(diagnose(cases.figures), found, untried, own=FIGURE_CODES)
+    if cases.family is not None:
+        _take(diagnose(cases.family), found, untried, own=FAMILY_CODES, only=True)
     if facts is not None:
-        _account_for_source(own, facts, found, untried, patched)
+        _account_for_source(cases.log, facts, found, untried, patched)
     return Seen(tuple(found.values()), untried)
+
+
+def _take(
+    second: Diagnosis,
+    found: dict[str, Finding],
+    untried: dict[str, str],
+    *,
+    own: frozenset[str],
+    only: bool = False,
+) -> None:
+    """Add a second diagnosis; it alone decides on the codes of `own`, and `only` on those."""
+    for code in own:
+        found.pop(code, None)
+        untried.pop(code, None)
+    lacking = dict(second.untried)
+    untried |= {code: what for code, what in lacking.items() if code in own}
+    for finding in second.findings:
+        if finding.code in own or not (only or finding.code in found):
+            found[finding.code] = finding
+    if not only:
+        # What one of the two could look at has been tried.
+        for code in [c for c in untried if c not in own and (c not in lacking or c in found)]:
+            del untried[code]
 
 
 def _account_for_source(

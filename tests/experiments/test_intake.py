@@ -208,7 +208,7 @@ def test_rows_come_all_or_none(
     monkeypatch.undo()
 
 
-def test_a_full_disk_loses_nothing_and_the_outcome_can_be_given_again(
+def test_a_disk_that_cannot_take_the_log_does_not_cost_the_figures(
     claimed: Claimed, sample: SampleOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = claimed("steps1")
@@ -218,11 +218,10 @@ def test_a_full_disk_loses_nothing_and_the_outcome_can_be_given_again(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(Refused, match="no space left"):
-        intake.take_outcome(run.pk, token="t", outcome=outcome)
-    run.refresh_from_db()
-    assert run.state == "running"
-    monkeypatch.undo()
+    taken = intake.take_outcome(run.pk, token="t", outcome=outcome)
+    assert (taken.run.state, taken.run.repeats.count()) == ("done", 3)
+    assert "no space left" in taken.run.reason
+    assert not taken.run.evidence.exists()
     assert not Blob.objects.exists()
 
 
