@@ -189,7 +189,7 @@ def _charts(page: InvestigationPage, told: PostMortem) -> list[Chart]:
         line = "" if goal is None else f"goal {goal:.4g}"
         chart = charts.runs_against(runs, "tok_s", reference=goal, says=line)
         means = ", ".join(f"{r.label} {r.tok_s:.1f}" for r in told.runs if r.tok_s is not None)
-        says = f"Throughput by run in tok/s: {means}" + (f"; {line}." if line else ".")
+        says = f"Means in tok/s: {means}" + (f"; {line}." if line else ".")
         drawn.append(Chart("Throughput by run", says, charts.svg(chart)))
     lengths = [
         charts.Reach(row.label, row.accept_len, row.break_even, _most(row.effective[0]))
@@ -203,7 +203,7 @@ def _charts(page: InvestigationPage, told: PostMortem) -> list[Chart]:
             + (f", at most {row.most:.0f}" if row.most is not None else "")
             for row in lengths
         ]
-        says = f"Accept length by run in tokens a step: {'; '.join(said)}."
+        says = f"In tokens a step: {'; '.join(said)}."
         title = "Accept length, and what it would take"
         drawn.append(Chart(title, says, charts.svg(charts.reaches(lengths))))
     for gap in told.gaps:

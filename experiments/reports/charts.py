@@ -221,6 +221,7 @@ def waterfall(rows: Sequence[Fall]) -> Any:
             "low": min(row.start, row.end),
             "high": max(row.start, row.end),
             "change": row.end - row.start,
+            "says": f"{row.end:.1f}" if row.start == 0 else f"{row.end - row.start:+.1f}",
             "tone": "figure" if row.start == 0 else "lost" if row.end < row.start else "won",
         }
         for row in rows
@@ -235,9 +236,7 @@ def waterfall(rows: Sequence[Fall]) -> Any:
         x2="high:Q",
         color=alt.Color("tone:N", scale=alt.Scale(domain=["figure", "lost", "won"]), legend=None),
     )
-    words = base.mark_text(align="left", dx=5, fontSize=10).encode(
-        x="high:Q", text=alt.Text("change:Q", format="+.1f")
-    )
+    words = base.mark_text(align="left", dx=5, fontSize=10).encode(x="high:Q", text="says:N")
     return alt.layer(bars, words).properties(width=420, height=alt.Step(24))
 
 

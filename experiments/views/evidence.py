@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from django.contrib import messages
 from django.http import FileResponse, Http404, HttpRequest, HttpResponse
-from django.shortcuts import render
+from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.http import require_safe
+from django.views.decorators.http import require_http_methods, require_safe
 
-from experiments import queries, store
+from experiments import intake, queries, store
 from experiments.models import Evidence, Finding, Run
 from experiments.queries.evidence import cited, evidence_of
+from experiments.refusal import Refused
+from experiments.views.forms import FileForm
 from experiments.views.found import found
 from experiments.views.lines import live_log, window
 
@@ -84,6 +87,35 @@ def _shown(
         "investigation": investigation,
     }
     return render(request, "lines.html", context)
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def add(request: HttpRequest, slug: str, number: int | None = None) -> HttpResponse:
+    """Add a file to a run, or to the investigation, and look again with it."""
+    run = None if number is None else found(queries.run_live, slug, number).run
+    row = run.investigation if run else found(queries.investigation_page, slug).investigation
+    form = FileForm(request.POST or None, request.FILES or None)
+    if form.is_valid():
+        name, stream = form.given()
+        try:
+            kept = intake.take_file(
+                investigation=row,
+                run=run,
+                name=name,
+                stream=stream,
+                by=request.user.get_username(),
+            )
+        except Refused as no:
+            form.add_error(None, str(no))
+        else:
+            what = f"{kept.name}: {kept.problem}" if kept.problem else f"{kept.name}: {kept.kind}"
+            messages.add_message(
+                request, messages.WARNING if kept.problem else messages.SUCCESS, what
+            )
+            return redirect(run or row)
+    heading = f"Add a file to {run}" if run else "Add a file"
+    context = {"form": form, "heading": heading, "investigation": row, "files": True}
+    return render(request, "form.html", context)
 
 
 @require_safe

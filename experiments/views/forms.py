@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shlex
-from typing import Any, cast
+from typing import IO, Any, cast
 
 from django import forms
 
@@ -157,6 +158,36 @@ class HypothesisForm(OfInvestigation):
         except ValueError:
             # A bare word is meant as a text: EAGLE3, not "EAGLE3".
             return text
+
+
+class FileForm(Form):
+    """A file, or the same as pasted text."""
+
+    file = forms.FileField(
+        required=False,
+        allow_empty_file=False,
+        help_text="A server log, a config.json, benchmark output, a /server_info answer: its kind "
+        "is told from its content.",
+    )
+    text = forms.CharField(
+        required=False,
+        strip=False,
+        label="Or pasted text",
+        widget=forms.Textarea(attrs={"rows": 5, "class": "mono", "spellcheck": "false"}),
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if not self.errors and bool(values.get("file")) == bool(values.get("text", "").strip()):
+            raise forms.ValidationError("Choose a file or paste text: one of the two.")
+        return values
+
+    def given(self) -> tuple[str, IO[bytes]]:
+        """The name and the bytes that came."""
+        file = self.cleaned_data["file"]
+        if file:
+            return file.name, file
+        return "pasted.txt", io.BytesIO(self.cleaned_data["text"].encode())
 
 
 class RunForm(OfInvestigation):

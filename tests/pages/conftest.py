@@ -196,6 +196,8 @@ def pages_of(story: Story) -> dict[str, str]:
         "state": ("hypothesis-new", slug),
         "plan": ("run-new", slug),
         "branch": ("run-branch", slug, 1),
+        "file": ("file-new", slug),
+        "file of a run": ("run-file-new", slug, 1),
         "report": ("report-page", slug),
     }
     return {name: reverse(where[0], args=where[1:]) for name, where in named.items()}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 
-from experiments.models import Event, Finding, Hypothesis, Investigation, Run
+from experiments.models import Event, Evidence, Finding, Hypothesis, Investigation, Run
 
 RUN = {
     "title": "more steps",
@@ -180,3 +181,31 @@ def test_closing_lists_what_is_left_and_takes_a_signed_exception(
     browser.post(f"{story.investigation.get_absolute_url()}reopen/")
     story.investigation.refresh_from_db()
     assert story.investigation.state == "open"
+
+
+def test_a_log_is_added_and_its_kind_told(browser: Client, story: Any) -> None:
+    log = b"[2026-01-01 10:00:00] Decode batch, #running-req: 1, #token: 10, gen throughput: 5.0\n"
+    file = SimpleUploadedFile("../../etc/passwd", log)
+    address = f"{story.slow.get_absolute_url()}file/"
+    page = browser.post(address, {"file": file}, follow=True)
+    made = Evidence.objects.exclude(pk=story.log.pk).get()
+    assert (made.run_id, made.added_by) == (story.slow.pk, "ada")
+    assert "/" not in made.name
+    assert made.kind.encode() in page.content
+
+
+def test_pasted_text_belongs_to_the_investigation(browser: Client, story: Any) -> None:
+    address = f"{story.investigation.get_absolute_url()}file/"
+    browser.post(address, {"text": "nothing that anyone knows"})
+    made = Evidence.objects.exclude(pk=story.log.pk).get()
+    assert made.run_id is None
+    page = browser.get(story.investigation.get_absolute_url()).content.decode()
+    assert "pasted.txt" in page
+
+
+def test_neither_a_file_nor_text_is_said(browser: Client, story: Any) -> None:
+    address = f"{story.investigation.get_absolute_url()}file/"
+    assert b"one of the two" in browser.post(address, {"text": " "}).content
+    empty = {"file": SimpleUploadedFile("empty.log", b"")}
+    assert b"The submitted file is empty" in browser.post(address, empty).content
+    assert Evidence.objects.count() == 1

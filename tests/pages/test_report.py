@@ -29,7 +29,7 @@ def test_the_page_tells_goal_gap_and_origin(browser: Client, story: Any) -> None
     assert "Reference engine, CPU, not a GPU's figures" in page
     assert "Recorded, unreplicated" in page
     assert "draft-tokens-overridden" in page
-    assert 'alt="Throughput by run in tok/s: R0 90.0, R1 56.8; goal 90."' in page
+    assert 'alt="Means in tok/s: R0 90.0, R1 56.8; goal 90."' in page
 
 
 def test_the_pdf_says_what_the_page_says_and_is_tagged(
