@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from specdebug.diagnosis.findings import CATALOGUE
 CASES = sorted(p for p in (Path(__file__).parent / "data" / "cases").iterdir() if p.is_dir())
 
 
+@cache
 def answer(folder: Path) -> tuple[dict[str, Any], Diagnosis]:
     expect = json.loads((folder / "expect.json").read_text())
     files = [p for p in sorted(folder.iterdir()) if p.name != "expect.json"]

@@ -35,7 +35,7 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
         tried = "" if not found.untried else f" ({len(found.untried)} checks lacked an input)"
         yield f"No fault found{tried}."
         yield ""
-    figures = [f"{k} {_figure(v)}" for k, v in found.values.items() if _short(v)]
+    figures = [f"{k} {_figure(v)}" for k, v in found.values.items() if _short(k, v)]
     if figures:
         yield from textwrap.wrap("Figures: " + ", ".join(figures), columns)
         yield ""
@@ -78,9 +78,15 @@ def _clean(text: str) -> str:
     return _CONTROL.sub("?", text)
 
 
-def _short(value: Any) -> bool:
-    return not isinstance(value, dict) and not (
-        isinstance(value, list) and value and isinstance(value[0], dict)
+# What findings quote where it matters; --json has all of it.
+_ASIDE = ("requested_", "captured_layers_", "target_", "draft_rope", "written_", "fixed_")
+
+
+def _short(name: str, value: Any) -> bool:
+    return (
+        not name.startswith(_ASIDE)
+        and not isinstance(value, dict)
+        and not (isinstance(value, list) and value and isinstance(value[0], dict))
     )
 
 

@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 from typing import Any
 
 from specdebug.diagnosis.facts import (
@@ -312,7 +313,7 @@ def measured(run: BenchRun, source: str) -> Measured:
     told = _label_numbers(run.label or "") if speculative is not False else {}
 
     return Measured(
-        label=run.label or f"{source} line {run.line}",
+        label=run.label or f"{PurePath(source).name} line {run.line}",
         source=source,
         line=run.line,
         text=_row_text(run),

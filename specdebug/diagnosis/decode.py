@@ -58,7 +58,10 @@ def decode_text(stretch: Stretch, i: int) -> str:
 
 
 def line_evidence(boot: Boot, stretch: Stretch, i: int) -> Evidence:
-    """Decode line i as evidence."""
+    """Decode line i as evidence, verbatim where the text was kept."""
+    text = stretch.texts.get(stretch.lines[i])
+    if text:
+        return Evidence(boot.source, stretch.lines[i], text)
     rank = f"[{stretch.rank}] " if stretch.rank else ""
     return Evidence(boot.source, stretch.lines[i], rank + decode_text(stretch, i))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from pathlib import PurePath
 
 from specdebug.diagnosis.arguments import DRAFT_TOKENS, NUM_STEPS, TOPK, Setup, setups
 from specdebug.diagnosis.decode import summary_of, together
@@ -69,7 +70,8 @@ def _boot_run(setup: Setup) -> Run | None:
     window = setup.number(DRAFT_TOKENS)
     steps = setup.number(NUM_STEPS)
     starts = sum(1 for b in setup.case.boots if b.source == boot.source)
-    label = boot.source if starts == 1 else f"{boot.source}, start at line {boot.line}"
+    name = PurePath(boot.source).name
+    label = name if starts == 1 else f"{name}, start at line {boot.line}"
     return Run(
         label=label,
         speculative=whole.speculative,
@@ -146,7 +148,7 @@ def runs(case: Case) -> tuple[Run, ...]:
     rows = [_row_run(case, row) for row in case.measured]
     stated = [
         Run(
-            label=f"{state.source}: average since start",
+            label=f"{PurePath(state.source).name}: average since start",
             speculative=True,
             num_steps=None,
             window=None,
@@ -180,6 +182,14 @@ def _with_setup(run: Run) -> Run:
         window=run.setup.number(DRAFT_TOKENS),
         chain=run.setup.number(TOPK) in (None, 1),
     )
+
+
+def same_run(one: Run, other: Run) -> bool:
+    """Whether a row and a log tell of the same measurement: equal depth, figures within 3 %."""
+    if {one.origin, other.origin} != {"log", "row"} or one.num_steps != other.num_steps:
+        return False
+    pairs = ((one.tok_s, other.tok_s), (one.accept_len, other.accept_len))
+    return all(a and b and abs(a / b - 1) <= 0.03 for a, b in pairs)
 
 
 def speculative_runs(case: Case) -> tuple[Run, ...]:

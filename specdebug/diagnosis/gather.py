@@ -24,6 +24,7 @@ from specdebug.diagnosis.facts import (
     Measured,
     Positions,
     ServerState,
+    Stretch,
     Training,
 )
 from specdebug.eagle import checkpoint
@@ -69,8 +70,13 @@ def build_case(
     """
     found = _Gathered()
     summaries: list[InputSummary] = []
+    seen: set[str] = set()
     for given in inputs:
         kind = "unusable"
+        if isinstance(given.data, Path) and str(given.data) in seen:
+            summaries.append(InputSummary(given.name, "again", "given twice, used once"))
+            continue
+        seen.add(str(given.data) if isinstance(given.data, Path) else "")
         try:
             head = _head(given)
             told = recognise(given.name, head)
@@ -174,7 +180,7 @@ def _read_log(found: _Gathered, given: Input) -> str:
         log = logs.read_log(given.data, given.name)
     else:
         log = logs.read_log(io.BytesIO(given.data), given.name)
-    boots = _with_extra(convert.boots(log, given.name), given)
+    boots = _with_texts(_with_extra(convert.boots(log, given.name), given), given)
     if not boots:
         raise Unusable("no server start, decode line or error of a known engine in it")
     found.boots += boots
@@ -193,6 +199,25 @@ def _read_log(found: _Gathered, given: Input) -> str:
     )
     starts = _counted(len(boots), "start")
     return f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
+
+
+def _with_texts(boots: list[Boot], given: Input) -> list[Boot]:
+    """Keep the verbatim decode lines of a small log, so that evidence quotes them."""
+    size = len(given.data) if isinstance(given.data, bytes) else given.data.stat().st_size
+    if size > HEAD:
+        return boots
+    lines = convert.decode(_bytes(given)).splitlines()
+
+    def texts(stretch: Stretch) -> dict[int, str]:
+        return {
+            n: lines[n - 1].strip()[:400]
+            for n in stretch.lines
+            if n <= len(lines) and "Decode batch" in lines[n - 1]
+        }
+
+    return [
+        replace(b, stretches=tuple(replace(s, texts=texts(s)) for s in b.stretches)) for b in boots
+    ]
 
 
 def _with_extra(boots: list[Boot], given: Input) -> list[Boot]:

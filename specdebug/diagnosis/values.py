@@ -240,7 +240,7 @@ def _layers(case: Case) -> dict[str, Any]:
     distinct = {c.inputs_of_layers for _, _, c in layers.everywhere}
     if len(distinct) > 1:
         for first, last, capture in layers.everywhere:
-            for release in {first, last}:
+            for release in (first, last):
                 name = "captured_layers_" + str(release).replace(".", "_")
                 out[name] = list(capture.inputs_of_layers)
     if case.training.features is not None:

@@ -13,6 +13,7 @@ from specdebug.diagnosis.figures import (
     comparable,
     cost,
     profile,
+    same_run,
     speculative_runs,
 )
 from specdebug.diagnosis.findings import Evidence, Finding
@@ -35,11 +36,13 @@ def against_baseline(case: Case) -> list[tuple[Run, Run]]:
     if base is None or not base.tok_s:
         return []
     counted = chunk_counted(case)
-    return [
-        (base, run)
-        for run in speculative_runs(case)
-        if run.tok_s and comparable(base, run) and not any(run is c.client for c in counted)
-    ]
+    out: list[tuple[Run, Run]] = []
+    for run in speculative_runs(case):
+        if not run.tok_s or not comparable(base, run) or any(run is c.client for c in counted):
+            continue
+        if not any(same_run(run, known) for _, known in out):
+            out.append((base, run))
+    return out
 
 
 def slower_than_baseline(case: Case) -> Finding | None:

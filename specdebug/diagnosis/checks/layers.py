@@ -18,7 +18,7 @@ from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
 from specdebug.eagle import aux_layers
 from specdebug.eagle.aux_layers import Capture
-from specdebug.sglang.releases import Release
+from specdebug.sglang.releases import KNOWN, Release
 
 OLDEST = Release.parse("0.4.9")  # older releases read no ids from the draft config
 UNKNOWN_DEPTH = 1 << 16
@@ -119,9 +119,20 @@ def _advice(case: Case, layers: Layers, release: Release) -> str:
     if features is None:
         return ""
     advice = aux_layers.ids_for(features, layers.num_layers, layers.architecture, release)
-    if advice.ids is None:
-        return f"With {release} no ids capture them: {advice.why}"
-    return f"With {release} write {list(advice.ids)}: {advice.why}"
+    if advice.ids is not None:
+        return f"With {release} write {list(advice.ids)}: {advice.why}."
+    for later in KNOWN:
+        newer = (
+            aux_layers.ids_for(features, layers.num_layers, layers.architecture, later)
+            if later > release
+            else None
+        )
+        if newer is not None and newer.ids is not None:
+            return (
+                f"With {release} {advice.why}. From {later} on write {list(newer.ids)}, or patch "
+                "the target's model file."
+            )
+    return f"With {release} {advice.why}."
 
 
 def aux_layer_mismatch(case: Case) -> Finding | None:
@@ -192,7 +203,7 @@ def aux_layer_convention(case: Case) -> Finding | None:
         fix = "Pin the release beside the draft, and write the ids for that release."
         newest = layers.everywhere[-1][1]
         if features is not None:
-            fix += f" {_advice(case, layers, newest)}."
+            fix += f" {_advice(case, layers, newest)}"
         return Finding(
             "aux-layer-convention",
             "info" if features is not None and layers.knowledge.release else "medium",

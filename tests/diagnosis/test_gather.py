@@ -1,0 +1,190 @@
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from specdebug.diagnosis.case import Input, build_case
+from specdebug.diagnosis.diagnose import diagnose, to_json
+
+CASES = Path(__file__).parents[1] / "data" / "cases"
+LINE = (
+    "[2026-05-06 09:10:{:02d} TP0] Decode batch, #running-req: 1, #token: 900, token usage: 0.01, "
+    "accept len: 1.60, accept rate: 0.80, cuda graph: True, gen throughput (token/s): 56.80, "
+    "#queue-req: 0\n"
+)
+COMMAND = (
+    "python -m sglang.launch_server --model-path a/b --speculative-algorithm EAGLE3 "
+    "--speculative-draft-model-path d --speculative-num-steps 1 --speculative-eagle-topk 1 "
+    "--speculative-num-draft-tokens 16\n"
+)
+
+
+def text(name: str, value: object) -> Input:
+    raw = value if isinstance(value, str) else json.dumps(value)
+    return Input(name, raw.encode())
+
+
+def log(lines: int = 6) -> str:
+    return "".join(LINE.format(i) for i in range(lines))
+
+
+def test_names_do_not_matter_only_content() -> None:
+    case = build_case([text("a.bin", log()), text("b.log", COMMAND)])
+    assert len(case.launches) == 1
+    assert len(case.boots) == 1
+
+
+def test_a_paste_may_hold_a_command_and_lines_at_once() -> None:
+    case = build_case([text("paste", COMMAND + "gives\n" + log())])
+    assert len(case.launches) == 1
+    assert sum(len(s) for b in case.boots for s in b.stretches) == 6
+
+
+def test_evidence_quotes_the_line_of_the_file() -> None:
+    found = diagnose(build_case([text("x.log", log()), text("c", COMMAND)]))
+    quoted = [e for f in found.findings for e in f.evidence if e.source == "x.log"]
+    assert quoted
+    lines = log().splitlines()
+    assert all(e.line and lines[e.line - 1] == e.text for e in quoted)
+
+
+def test_a_release_in_an_image_tag_is_used() -> None:
+    case = build_case([text("c", f"docker run lmsysorg/sglang:v0.5.9-cu129 {COMMAND}")])
+    assert case.engine_version is not None
+    assert case.engine_version.value == "0.5.9"
+
+
+def test_what_the_caller_says_wins_over_notes() -> None:
+    notes = text("notes.json", {"engine_version": "0.5.9", "baseline_tok_s": 90})
+    case = build_case([notes], engine_version="0.5.12", baseline=80.0)
+    assert case.engine_version is not None
+    assert case.engine_version.value == "0.5.12"
+    assert case.baseline_tok_s is not None
+    assert case.baseline_tok_s.value == 80.0
+
+
+@pytest.mark.parametrize(
+    ("training", "word"),
+    [
+        ({"val_accuracy": 0}, "no fraction"),
+        ({"val_accuracy": "good"}, "no number"),
+        ({"features": ["embed", -1]}, "layer numbers"),
+        ("none", "must be an object"),
+    ],
+)
+def test_notes_that_make_no_sense_are_named(training: object, word: str) -> None:
+    found = diagnose(build_case([text("notes.json", {"training": training, "env": {}})]))
+    assert any(word in (i.unusable or "") for i in found.unusable)
+
+
+def test_an_accuracy_in_per_cent_is_understood() -> None:
+    case = build_case([text("notes.json", {"training": {"val_accuracy": 74.7}})])
+    assert case.training.val_accuracy == pytest.approx(0.747)
+
+
+def test_the_same_file_given_twice_counts_once() -> None:
+    path = CASES / "09-kimi-k25-story" / "pasted.txt"
+    case = build_case([Input("a", path), Input("a", path)])
+    assert len(case.measured) == 3
+    assert case.inputs[1].unusable is None
+
+
+def test_a_second_draft_config_is_named_and_not_mixed_in() -> None:
+    path = CASES / "13-healthy" / "draft_config.json"
+    other = CASES / "07-small-vocabulary-without-map" / "draft_config.json"
+    case = build_case([Input("one", path), Input("two", other)])
+    assert "a second draft config" in (case.inputs[1].unusable or "")
+    assert case.draft is not None
+    assert case.draft.source == "one"
+
+
+def test_a_late_start_seen_from_outside_is_found() -> None:
+    found = diagnose(
+        build_case([text("events", log() + "Warning  Unhealthy  kubelet  Startup probe failed\n")])
+    )
+    assert "start-timeout" in {f.code for f in found.findings}
+
+
+def test_looping_answers_are_found_in_their_text() -> None:
+    answer = {
+        "text": "the " * 60,
+        "meta_info": {
+            "completion_tokens": 60,
+            "spec_verify_ct": 20,
+            "spec_accept_length": 3.0,
+            "spec_accept_histogram": [0, 0, 20],
+        },
+    }
+    found = diagnose(build_case([text("a.json", answer)]))
+    assert "degenerate-output" in {f.code for f in found.findings}
+
+
+def test_the_same_case_gives_the_same_answer() -> None:
+    paths = sorted((CASES / "09-kimi-k25-story").iterdir())
+    inputs = [Input(p.name, p) for p in paths if p.name != "expect.json"]
+    assert to_json(diagnose(build_case(inputs))) == to_json(diagnose(build_case(inputs)))
+
+
+SEEDS = [COMMAND, log(3), '{"architectures": ["LlamaForCausalLMEagle3"], "eagle_config": {']
+JUNK = st.one_of(
+    st.binary(max_size=300),
+    st.text(max_size=300).map(lambda t: t.encode("utf-8", "surrogatepass")),
+    st.builds(
+        lambda seed, cut, junk: (seed[:cut] + junk + seed[cut:]).encode("utf-8", "ignore"),
+        st.sampled_from(SEEDS),
+        st.integers(0, 300),
+        st.text(max_size=40),
+    ),
+)
+
+
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(st.lists(JUNK, min_size=1, max_size=3))
+def test_no_input_makes_it_raise(pieces: list[bytes]) -> None:
+    found = diagnose(build_case([Input(f"in{i}", p) for i, p in enumerate(pieces)]))
+    json.dumps(to_json(found), allow_nan=False)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(-3, 10**7), st.floats(), st.text(max_size=6)),
+    lambda inner: st.lists(inner, max_size=4),
+    max_leaves=6,
+)
+KEYS = [
+    "hidden_size",
+    "num_hidden_layers",
+    "vocab_size",
+    "draft_vocab_size",
+    "max_position_embeddings",
+    "rope_theta",
+    "rope_scaling",
+    "tie_word_embeddings",
+    "eagle_config",
+    "num_attention_heads",
+    "norm_output",
+]
+
+
+@settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.dictionaries(st.sampled_from(KEYS), VALUES),
+    st.dictionaries(st.sampled_from([*KEYS, "text_config"]), VALUES),
+    st.one_of(st.none(), VALUES),
+)
+def test_no_config_makes_it_raise(draft: dict, target: dict, ids: object) -> None:  # type: ignore[type-arg]
+    draft = {"architectures": ["LlamaForCausalLMEagle3"], **draft}
+    if ids is not None:
+        draft["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": ids}
+    target = {"architectures": ["KimiK25ForConditionalGeneration"], **target}
+    notes = {"engine_version": "0.5.13", "training": {"features": ["embed", 3, 31]}}
+    header = {"fc.weight": {"dtype": "BF16", "shape": [64, 192]}}
+    inputs = [
+        text("draft.json", draft),
+        text("target.json", target),
+        text("notes.json", notes),
+        text("header.json", header),
+    ]
+    found = diagnose(build_case(inputs))
+    json.dumps(to_json(found), allow_nan=False)

@@ -1,0 +1,83 @@
+"""Every diagnosis ends with the one input that would help most."""
+
+from typing import Any
+
+from specdebug.diagnosis.advice import advise
+from specdebug.diagnosis.diagnose import diagnose
+from specdebug.diagnosis.facts import Measured, Positions, Training
+
+
+def missing(case: Any) -> str:
+    found = diagnose(case).missing
+    return found.input if found is not None else ""
+
+
+def test_nothing_at_all_needs_a_log(make: Any) -> None:
+    assert "server log" in missing(make.case())
+
+
+def test_the_story_lacks_the_accept_length_of_its_last_run(make: Any) -> None:
+    assert missing(make.case(runs=make.story_rows())) == "the accept length of R3"
+
+
+def test_a_speculative_run_alone_lacks_its_baseline(make: Any) -> None:
+    lines = make.stretch([2.5] * 40)
+    case = make.case(boots=[make.boot(lines, args=make.args())], engine_version="0.5.9")
+    assert missing(case) == "the same load without speculation"
+
+
+def test_a_command_alone_lacks_decode_lines(make: Any) -> None:
+    assert "decode lines" in missing(make.case(requested=make.asked(), engine_version="0.5.9"))
+
+
+def test_a_dead_draft_lacks_what_could_show_the_cause(make: Any) -> None:
+    dead = make.boot(make.stretch([1.0] * 10), args=make.args())
+    assert missing(make.case(boots=[dead], engine_version="0.5.9")) == "the draft's config.json"
+
+
+def test_a_known_draft_without_its_training_lacks_the_layers(make: Any) -> None:
+    case = make.case(
+        boots=[make.boot(make.stretch([2.5] * 40), args=make.args())],
+        draft_config=make.kimi_draft([1, 29, 57]),
+        target_config=make.kimi_target,
+        engine_version="0.5.9",
+        baseline_tok_s=50.0,
+    )
+    assert "layers the draft was trained on" in missing(case)
+
+
+def test_doubtful_acceptance_lacks_positions(make: Any) -> None:
+    rows = make.story_rows()[:3]
+    case = make.case(runs=rows, training=Training(val_accuracy=0.747), engine_version="0.5.9")
+    assert "by position" in missing(case)
+
+
+def test_a_loss_at_one_depth_lacks_a_second_depth(make: Any) -> None:
+    rows = make.story_rows()[:2]
+    case = make.case(runs=rows, engine_version="0.5.9")
+    assert "another num_steps" in missing(case)
+
+
+def test_what_could_not_be_looked_at_is_listed(make: Any) -> None:
+    untried = dict(diagnose(make.case(runs=make.story_rows())).untried)
+    assert "config.json" in untried["aux-layers-defaulted"]
+    assert "server log" in untried["watchdog"]
+    assert "slower-than-baseline" not in untried
+
+
+def test_advice_for_a_run_without_baseline_begins_with_the_baseline(make: Any) -> None:
+    row = Measured("R", "t", speculative=True, num_steps=3, topk=1, tok_s=(70.0,), accept_len=2.1)
+    assert "without speculation" in advise(make.case(runs=[row]))[0].action
+
+
+def test_known_positions_are_not_asked_for_again(make: Any) -> None:
+    row = Measured("R", "t", speculative=True, num_steps=3, topk=1, tok_s=(70.0,), accept_len=2.1)
+    p = Positions("p", None, "h", (0.6, 0.5, 0.4), 2000, "f", 3, 2.1)
+    actions = " ".join(a.action for a in advise(make.case(runs=[row], positions=[p])))
+    assert "by position" not in actions
+
+
+def test_a_predicted_depth_carries_its_range(make: Any) -> None:
+    found = [a for a in advise(make.case(runs=make.story_rows())) if "num_steps 3" in a.action]
+    assert len(found) == 1
+    assert "58 to 67" in found[0].prediction or "59 to 66" in found[0].prediction
