@@ -246,7 +246,7 @@ def default_ids(framework: Framework, num_layers: int) -> tuple[int, ...]:
 
 @dataclass(frozen=True)
 class IdsAdvice:
-    """The ids with which a release captures the wanted features; None with the reason if none do."""
+    """Ids with which a release captures the wanted features; None with the reason if none do."""
 
     ids: tuple[int, ...] | None
     why: str

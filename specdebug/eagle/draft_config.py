@@ -123,7 +123,7 @@ class DraftConfig:
 
     @property
     def aux_count(self) -> int:
-        """How many hidden states fc takes: num_aux_hidden_states, else the number of ids, else 3."""
+        """How many states fc takes: num_aux_hidden_states, else the number of ids, else 3."""
         if self.num_aux_hidden_states:
             return self.num_aux_hidden_states
         return len(self.aux_layer_ids) if self.aux_layer_ids else 3
@@ -131,7 +131,7 @@ class DraftConfig:
 
 @dataclass(frozen=True)
 class TargetConfig:
-    """A target's config.json; a multimodal target's figures come from its `text_config`."""
+    """A target's config.json; a multimodal target's figures come from its text_config."""
 
     architectures: tuple[str, ...]
     model_type: str | None
@@ -328,13 +328,14 @@ def _like_aux_key(key: Any) -> bool:
 
 
 _KNOWN = """
-architectures model_type hidden_size target_hidden_size intermediate_size num_hidden_layers
-num_attention_heads num_key_value_heads head_dim vocab_size rms_norm_eps tie_word_embeddings
-torch_dtype dtype eagle_config hidden_act initializer_range attention_bias mlp_bias bias
-attention_dropout use_cache bos_token_id eos_token_id pad_token_id transformers_version
-pretraining_tp max_window_layers sliding_window use_sliding_window layer_types auto_map
-num_aux_hidden_states kv_lora_rank q_lora_rank qk_nope_head_dim v_head_dim qk_rope_head_dim
-mask_token_id block_size _name_or_path quantization_config transformer_layer_config
-speculators_model_type speculators_config speculators_version
+_name_or_path architectures attention_bias attention_dropout auto_map bias block_size bos_token_id
+draft_vocab_size dtype eagle_config eos_token_id head_dim hidden_act hidden_size initializer_range
+intermediate_size kv_lora_rank layer_types mask_token_id max_position_embeddings max_window_layers
+mlp_bias model_type num_attention_heads num_aux_hidden_states num_hidden_layers
+num_key_value_heads pad_token_id pretraining_tp q_lora_rank qk_nope_head_dim qk_rope_head_dim
+quantization_config rms_norm_eps rope_parameters rope_scaling rope_theta sliding_window
+speculators_config speculators_model_type speculators_version target_hidden_size
+tie_word_embeddings torch_dtype transformer_layer_config transformers_version use_cache
+use_sliding_window v_head_dim vocab_size
 """
 _KNOWN_KEYS = frozenset([*_KNOWN.split(), *NORM_FLAGS])

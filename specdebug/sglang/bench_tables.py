@@ -117,6 +117,9 @@ def printed_tables(lines: list[str]) -> list[Found]:
 
 
 def _take(fields: dict[str, Any], label: str, unit: str, text: str) -> None:
+    if unit == "retokenized":
+        # The same tokens counted by another tokenizer.
+        label += " retokenized"
     field = PRINTED.get(label)
     value = value_of(text)
     if field is not None and value is not None:

@@ -132,6 +132,7 @@ class BootBuilder:
         if self._forms_seen:
             return
         self._forms_seen = True
+        text = text[:KEPT_TEXT]
         for pattern, bounds in _DECODE_FORMS:
             if pattern.search(text):
                 self.bound(bounds)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from specdebug.sglang.log_types import EventKind, Phase, PhaseName
 
@@ -136,7 +137,12 @@ _SEARCHED = 4_000
 
 def event_of(message: str) -> tuple[EventKind, dict[str, str]] | None:
     """The event a message announces and what it says, None for none."""
-    message = message[:_SEARCHED]
+    found = _event_of(message[:_SEARCHED])
+    return (found[0], dict(found[1])) if found else None
+
+
+@lru_cache(maxsize=1024)
+def _event_of(message: str) -> tuple[EventKind, dict[str, str]] | None:
     for kind, pattern in _EVENTS:
         match = pattern.search(message)
         if match is not None:

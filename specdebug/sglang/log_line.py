@@ -31,6 +31,7 @@ _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")
 # Another message glued behind this one, as happens when two processes write at once.
 _NEXT = re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
 _MAX_DECODE = 4_000
+_MAX_GLUED = 1_000
 
 KEYS = {
     "#running-req": "running",
@@ -171,7 +172,7 @@ def decode_lines(text: str, line: int) -> list[DecodeLine | None]:
     """Every decode message on one physical line; None for each that cannot be read."""
     found: list[DecodeLine | None] = []
     at = text.find(DECODE)
-    while at >= 0 and len(found) < 10_000:
+    while at >= 0 and len(found) < _MAX_GLUED:
         found.append(decode_line(text, at, line))
         at = text.find(DECODE, at + len(DECODE))
     return found

@@ -53,6 +53,8 @@ _LONGEST = 1 << 20  # bytes of one line; what is longer is read in pieces
 _KEPT_ROWS = 400_000  # decode lines kept over all ranks and boots; beyond, tables are thinned
 _KEPT_PROBLEMS = 50
 _KEPT_EXTRAS = 1_000
+_LOOKED_AT = 200_000  # lines that may be events; a real log has some thousands
+_LOOKED_TEXT = 1 << 16
 
 
 def classify_line(text: str, line: int = 1) -> LineClass:
@@ -95,6 +97,7 @@ class LogReader:
         self._known = 0
         self._unread = 0
         self._cut = False
+        self._looked = 0
         self._problems: list[tuple[int, str]] = []
         self._scanner = Scanner()
         self._parser = BlockParser()
@@ -220,9 +223,15 @@ class LogReader:
 
     def _look(self, text: str, line: int) -> None:
         """Read a line that may matter: arguments, a warning of the argument stage, an event."""
-        parts = take_apart(text)
+        is_dump = "erver_args=" in text or "ServerArgs(" in text
+        self._looked += 1
+        if self._looked > _LOOKED_AT and not is_dump:
+            if self._looked == _LOOKED_AT + 1:
+                self._problem(line, f"after {_LOOKED_AT:,} lines of trouble only starts are read")
+            return
+        parts = take_apart(text[:_LOOKED_TEXT])
         boot = self._boots[-1]
-        if "erver_args=" in text or "ServerArgs(" in text:
+        if is_dump:
             args = read_server_args(text)
             if args is not None:
                 self._boot(line, args).arguments(args, line, text)
@@ -247,7 +256,7 @@ class LogReader:
         )
         if restarted or (self._pending and "Traceback (most recent call last)" in message):
             boot = self._boot(line, None)
-        phase = phase_of(text)
+        phase = phase_of(message)
         if phase is not None and (boot.phase.name != "ready" or phase.name == "failed"):
             boot.phase = phase
         self._known += boot.announce(parts, text, line)

@@ -56,7 +56,7 @@ _BINARY: tuple[tuple[bytes, str], ...] = (
 _NOTE_KEYS = frozenset({"training", "baseline_tok_s", "engine_version", "concurrency", "env"})
 _BENCH_KEYS = frozenset({"output_throughput", "overall_throughput", "acc_length", "step_time"})
 _CONFIG_KEYS = frozenset(
-    {"architectures", "hidden_size", "num_hidden_layers", "text_config", "model_type"}
+    {"hidden_size", "num_hidden_layers", "text_config", "max_position_embeddings", "vocab_size"}
 )
 _DRAFT_KEYS = frozenset({"eagle_config", "draft_vocab_size", "speculators_model_type"})
 _STAMP = re.compile(r"^\W*\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]\n]{0,60}\] ", re.MULTILINE)
