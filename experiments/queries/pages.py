@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from experiments.models import (
     ConfigChange,
@@ -170,7 +171,8 @@ def _live(run: Run) -> RunLive:
 class RunPage:
     """One run. samples: the log's decode lines; log: the run's own log as evidence, if kept.
 
-    findings: those that this run opened, showed or fixed, each with its turns in this run alone.
+    findings: those that this run opened, showed or fixed, each with its turns in this run alone and
+    in this run's words.
     """
 
     facts: RunFacts
@@ -185,6 +187,11 @@ class RunPage:
     @property
     def run(self) -> Run:
         return self.facts.run
+
+    @property
+    def foreseen(self) -> tuple[Mapping[str, Any], ...]:
+        """What the plan gave away before the run was measured, in the form of docs/check-json.md."""
+        return () if self.run.checked_at else tuple(self.run.shown)
 
     @property
     def log(self) -> Evidence | None:
@@ -229,10 +236,15 @@ def run_page(slug: str, number: int) -> RunPage:
     turns = grouped(
         FindingEvent.objects.filter(run=run).select_related("finding"), lambda e: e.finding_id
     )
+    shown = {f["code"]: f for f in run.shown}
     found = []
     for events in turns.values():
         finding = events[0].finding
         finding.investigation = run.investigation
+        # In the words and with the evidence of this run, whatever a later one said.
+        for name in ("statement", "evidence", "fix", "settled_by", "severity", "confidence"):
+            if name in shown.get(finding.code, {}):
+                setattr(finding, name, shown[finding.code][name])
         found.append(FindingFacts(finding, tuple(events)))
     return RunPage(
         facts=facts(

@@ -61,6 +61,24 @@ def test_the_override_lives_from_the_run_that_showed_it_to_the_one_that_did_not(
     ]
 
 
+def test_a_runs_page_speaks_in_the_words_of_that_run(
+    investigation: Investigation, measured: Callable[..., Run]
+) -> None:
+    plain = measured("plain")
+    lifecycle.edit_investigation(investigation, baseline=plain)
+    for seconds in (8.0, 16.0):
+        request = plan.Request("p", seconds, 10, 64, spec_verify_ct=39)
+        measured("steps1", repeats=(plan.Repeat(0, 0.0, seconds, (request,)),))
+
+    def said(number: int) -> str:
+        found = queries.run_page(investigation.slug, number).findings
+        return next(f.finding.statement for f in found if f.finding.code == "slower-than-baseline")
+
+    assert "R1" in said(1)
+    assert "R2" in said(2)
+    assert Finding.objects.get(code="slower-than-baseline").statement == said(2)
+
+
 def test_evidence_points_at_lines_of_the_runs_own_log(
     measured: Callable[..., Run], sample: SampleOf
 ) -> None:
