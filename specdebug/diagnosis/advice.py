@@ -66,8 +66,9 @@ def _advice(action: str, settles: str, effort: Effort, prediction: str, weight: 
 
 
 def _accept_len(case: Case, codes: set[str]) -> Advice | None:
-    blind = [r for r in speculative_runs(case) if r.tok_s and r.accept_len is None]
-    if not blind:
+    spec = speculative_runs(case)
+    blind = [r for r in spec if r.tok_s and r.accept_len is None]
+    if not blind or any(r.origin == "log" for r in spec):
         return None
     run = blind[-1]
     known = [r for r in speculative_runs(case) if r.step_ms is not None and r.accept_len]

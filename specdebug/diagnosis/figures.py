@@ -94,6 +94,9 @@ def _boot_run(setup: Setup) -> Run | None:
 
 def _row_run(case: Case, row: Measured) -> Run:
     speculative = row.speculative if row.speculative is not None else row.accept_len is not None
+    if row.speculative is None and row.workload not in (None, "table"):
+        # A client that does not know what it measured measured the server that is known.
+        speculative = speculative or any(s.algorithm for s in setups(case))
     topk = row.topk
     steps, window = row.num_steps, row.draft_tokens
     matching = [

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from specdebug.diagnosis import convert
+from specdebug.diagnosis import bench_rows, convert, log_rows
 from specdebug.diagnosis.facts import (
     Boot,
     Case,
@@ -152,11 +152,11 @@ def _read_runs(found: _Gathered, given: Input, text: str) -> int:
     count = 0
     for run in report.runs:
         if run.kind == "bench-serving-command":
-            found.bench_flags.update(convert.bench_flags(run, given.name))
+            found.bench_flags.update(bench_rows.bench_flags(run, given.name))
             count += 1
             continue
-        found.measured.append(convert.measured(run, given.name))
-        position = convert.positions_of_run(run, given.name)
+        found.measured.append(bench_rows.measured(run, given.name))
+        position = bench_rows.positions_of_run(run, given.name)
         if position is not None:
             found.positions.append(position)
         if run.server_info is not None:
@@ -180,7 +180,7 @@ def _read_log(found: _Gathered, given: Input) -> str:
         log = logs.read_log(given.data, given.name)
     else:
         log = logs.read_log(io.BytesIO(given.data), given.name)
-    boots = _with_texts(_with_extra(convert.boots(log, given.name), given), given)
+    boots = _with_texts(_with_extra(log_rows.boots(log, given.name), given), given)
     if not boots:
         raise Unusable("no server start, decode line or error of a known engine in it")
     found.boots += boots
@@ -225,7 +225,7 @@ def _with_extra(boots: list[Boot], given: Input) -> list[Boot]:
     size = len(given.data) if isinstance(given.data, bytes) else given.data.stat().st_size
     if size > HEAD:
         return boots
-    extra = convert.outside_notices(convert.decode(_bytes(given)), given.name)
+    extra = log_rows.outside_notices(convert.decode(_bytes(given)), given.name)
     if not extra:
         return boots
     if not boots:
@@ -240,7 +240,7 @@ def _read_pasted_log(found: _Gathered, given: Input, text: str) -> int:
     if "Decode batch" not in text and "server_args=" not in text:
         return 0
     log = logs.read_log(io.StringIO(text), given.name)
-    boots = [b for b in convert.boots(log, given.name) if b.stretches or b.effective]
+    boots = [b for b in log_rows.boots(log, given.name) if b.stretches or b.effective]
     found.boots += boots
     return sum(len(s) for b in boots for s in b.stretches)
 
@@ -248,7 +248,7 @@ def _read_pasted_log(found: _Gathered, given: Input, text: str) -> int:
 def _read_vllm(found: _Gathered, given: Input) -> str:
     text = convert.decode(_bytes(given))
     log = vllm.read_vllm_log(text)
-    boot, positions = convert.vllm_boot(log, given.name)
+    boot, positions = log_rows.vllm_boot(log, given.name)
     found.boots.append(boot)
     if positions is not None:
         found.positions.append(positions)
@@ -266,7 +266,7 @@ def _read_server_info(found: _Gathered, given: Input) -> str:
 
 def _read_metrics(found: _Gathered, given: Input) -> str:
     scrape = metrics.read_metrics(_bytes(given))
-    run, positions = convert.scrape(scrape, given.name)
+    run, positions = bench_rows.scrape(scrape, given.name)
     if run is not None:
         found.measured.append(run)
     if positions is not None:
@@ -282,8 +282,8 @@ def _read_answers(found: _Gathered, given: Input) -> str:
         # Rows of a benchmark also count completion tokens.
         count = _read_runs(found, given, text)
         return _counted(count, "run") if count else "answers without a speculative figure"
-    loops = convert.looping_text(text)
-    found.positions.append(convert.positions(requests, given.name, loops=loops))
+    loops = bench_rows.looping_text(text)
+    found.positions.append(bench_rows.positions(requests, given.name, loops=loops))
     return _counted(len(requests), "request")
 
 

@@ -64,9 +64,10 @@ def _nothing(case: Case, found: list[Finding]) -> Missing | None:
 
 
 def _accept_len(case: Case, found: list[Finding]) -> Missing | None:
-    blind = [r for r in speculative_runs(case) if r.tok_s and r.accept_len is None]
-    if not blind:
-        return None
+    spec = speculative_runs(case)
+    blind = [r for r in spec if r.tok_s and r.accept_len is None]
+    if not blind or any(r.origin == "log" for r in spec):
+        return None  # beside a log a client's row needs no accept length of its own
     run = blind[-1]
     changed = f" ({', '.join(run.changes)})" if run.changes else ""
     return Missing(

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import math
 
-from specdebug.diagnosis.arguments import NUM_STEPS, setups
 from specdebug.diagnosis.checks.prompts import RANDOM, random_prompts
 from specdebug.diagnosis.decode import (
     busy_indices,
-    counted_indices,
     interval_of,
     line_evidence,
-    summary_of,
 )
 from specdebug.diagnosis.facts import Boot, Case, Stretch
 from specdebug.diagnosis.figures import Run, profile, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.diagnosis.reference import reference_for
-from specdebug.measure import acceptance, series
+from specdebug.measure import acceptance
 
 DEAD = 1.05
 DEAD_LINES = 5
 DEAD_DRAFTS = 200
 SHORT_OF_TRAINING = 0.85
-UNEVEN = 1.3
 
 
 def dead_draft(case: Case) -> Finding | None:
@@ -275,112 +271,6 @@ def first_position_low(case: Case) -> Finding | None:
     )
 
 
-def acceptance_decays(case: Case) -> Finding | None:
-    """Accept length falls with context length, rank by rank: pooling ranks can fake it."""
-    for boot in case.boots:
-        for stretch in boot.stretches:
-            finding = _decay(boot, stretch)
-            if finding is not None:
-                return finding
-    return None
-
-
-def _decay(boot: Boot, stretch: Stretch) -> Finding | None:
-    poisoned = _poisoned(stretch)
-    kept = [
-        i
-        for i in counted_indices(stretch)
-        if not math.isnan(stretch.accept_len[i]) and stretch.tokens[i] > 0 and i not in poisoned
-    ]
-    context = [stretch.tokens[i] / stretch.running[i] for i in kept]
-    lengths = [stretch.accept_len[i] for i in kept]
-    if len(kept) < 10 or max(lengths) <= DEAD:
-        return None
-    drop = series.cliff(context, lengths)
-    line = series.slope([c / 1000 for c in context], lengths)
-    reach = (max(context) - min(context)) / 1000
-    middle = sum(lengths) / len(lengths)
-    falls = (
-        line is not None
-        and -line.t > 3
-        and line.per_unit < -0.02
-        and -line.per_unit * reach > 0.05 * middle
-    )
-    # Both t values have n - 2 degrees of freedom, so the larger one belongs to the better fit.
-    steep = (
-        drop is not None
-        and drop.t > 6
-        and drop.before > 1.2 * drop.after
-        and (line is None or drop.t > -line.t)
-    )
-    if not falls and not steep:
-        return None
-    rank = f" (rank {stretch.rank})" if stretch.rank and len(boot.stretches) > 1 else ""
-    if steep and drop is not None:
-        said = (
-            f"Accept length drops from {drop.before:.2f} to {drop.after:.2f} at about "
-            f"{drop.at:.0f} tokens of context"
-        )
-    else:
-        assert line is not None  # noqa: S101 (falls needs it)
-        said = (
-            f"Accept length falls by {-line.per_unit:.3f} per 1,000 tokens of context "
-            f"(t = {-line.t:.1f}, {line.n} lines)"
-        )
-    order = sorted(kept, key=lambda i: stretch.tokens[i] / stretch.running[i])
-    return Finding(
-        "acceptance-decays",
-        "high",
-        "certain" if steep else "likely",
-        f"{said}{rank}.",
-        (line_evidence(boot, stretch, order[0]), line_evidence(boot, stretch, order[-1])),
-        "Compare the draft's max_position_embeddings and rope settings with the served context.",
-        "the draft's config.json" if not steep else "",
-    )
-
-
-def _poisoned(stretch: Stretch) -> set[int]:
-    """Dead lines that short contexts share: a state that broke, not a context that grew."""
-    found = dead_run(stretch)
-    if found is None:
-        return set()
-    lines, before = found
-    healthy = [
-        stretch.tokens[i] / stretch.running[i]
-        for i in busy_indices(stretch)
-        if stretch.accept_len[i] > DEAD
-    ]
-    shortest = min(stretch.tokens[i] / stretch.running[i] for i in lines)
-    return set(lines) if before and healthy and shortest < 0.8 * max(healthy) else set()
-
-
-def acceptance_uneven(case: Case) -> Finding | None:
-    """Accept lengths of the ranks of one start lie further apart than 1.3 to 1."""
-    for boot in case.boots:
-        ranks = [p for p in summary_of(boot) if p.accept_len is not None and p.busy >= DEAD_LINES]
-        if len(ranks) < 2:
-            continue
-        low = min(ranks, key=lambda p: p.accept_len or 0)
-        high = max(ranks, key=lambda p: p.accept_len or 0)
-        if low.accept_len is None or high.accept_len is None:
-            continue
-        if high.accept_len / low.accept_len <= UNEVEN:
-            continue
-        each = ", ".join(f"{p.rank or 'unnamed'} {p.accept_len:.2f}" for p in ranks)
-        return Finding(
-            "acceptance-uneven",
-            "high",
-            "certain",
-            f"Accept length by rank: {each}; the highest is "
-            f"{high.accept_len / low.accept_len:.2f} times the lowest.",
-            (*low.evidence[:1], *high.evidence[:1]),
-            "Compare the traffic of the ranks, then their weights and state; never average over "
-            "them.",
-            "the same prompts sent to each rank",
-        )
-    return None
-
-
 def degenerate_output(case: Case) -> Finding | None:
     """More than 95 % of what a step can yield is accepted, or an output repeats one token."""
     for p in case.positions:
@@ -413,8 +303,3 @@ def degenerate_output(case: Case) -> Finding | None:
             "the generated text",
         )
     return None
-
-
-def steps_of(case: Case) -> int | None:
-    """num_steps of the first setup that has one."""
-    return next((n for s in setups(case) if (n := s.number(NUM_STEPS)) is not None), None)

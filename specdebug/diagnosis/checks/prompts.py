@@ -6,7 +6,15 @@ from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 
-RANDOM = {"random", "random-ids", "random_ids", "random-image", "random-tokens"}
+# The shared-prefix data set of bench_serving is made of random tokens as well.
+RANDOM = {
+    "random",
+    "random-ids",
+    "random_ids",
+    "random-image",
+    "random-tokens",
+    "generated-shared-prefix",
+}
 
 
 def random_prompts(case: Case) -> list[Evidence]:

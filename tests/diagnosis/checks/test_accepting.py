@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from specdebug.diagnosis.checks import accepting as checks
+from specdebug.diagnosis.checks import drift
 from specdebug.diagnosis.facts import Measured, Positions, Training
 
 
@@ -36,7 +37,7 @@ def test_death_after_health_points_at_a_poisoned_state_and_is_no_decay(make: Any
     found = checks.dead_draft(case)
     assert found is not None
     assert "healthy stretch" in found.statement
-    assert checks.acceptance_decays(case) is None
+    assert drift.acceptance_decays(case) is None
 
 
 def test_a_dead_rank_is_named(make: Any) -> None:
@@ -149,7 +150,7 @@ def test_a_low_first_position_is_named_between_its_bounds(make: Any) -> None:
 def test_a_cliff_over_the_context_is_a_decay(make: Any) -> None:
     lengths = wobble(2.6, 20) + wobble(1.2, 20, seed=2, width=0.1)
     tokens = [100.0 * k for k in range(1, 41)]
-    found = checks.acceptance_decays(
+    found = drift.acceptance_decays(
         make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
     )
     assert found is not None
@@ -162,7 +163,7 @@ def test_a_steady_fall_is_a_decay(make: Any) -> None:
         round(2.8 - 0.03 * t / 1000 + w - 2.8, 2)
         for t, w in zip(tokens, wobble(2.8, 60), strict=True)
     ]
-    found = checks.acceptance_decays(
+    found = drift.acceptance_decays(
         make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
     )
     assert found is not None
@@ -173,14 +174,14 @@ def test_a_steady_fall_is_a_decay(make: Any) -> None:
 def test_noise_over_the_context_is_no_decay(make: Any, seed: int) -> None:
     lengths = wobble(2.4, 50, seed=seed, width=0.4)
     case = make.case(boots=[make.boot(make.stretch(lengths))])
-    assert checks.acceptance_decays(case) is None
+    assert drift.acceptance_decays(case) is None
 
 
 def test_two_ranks_with_other_lengths_and_contexts_fake_no_decay(make: Any) -> None:
     # Pooled, the rank with long contexts would look like a decay of the other.
     short = make.stretch(wobble(2.8, 20), tokens=[400.0 + 10 * k for k in range(20)], rank="DP0")
     long = make.stretch(wobble(2.3, 20, 3), tokens=[9000.0 + 10 * k for k in range(20)], rank="DP1")
-    assert checks.acceptance_decays(make.case(boots=[make.boot(short, long)])) is None
+    assert drift.acceptance_decays(make.case(boots=[make.boot(short, long)])) is None
 
 
 def test_ranks_further_apart_than_13_to_10_are_uneven(make: Any) -> None:
@@ -188,11 +189,11 @@ def test_ranks_further_apart_than_13_to_10_are_uneven(make: Any) -> None:
         lines = [make.stretch(wobble(m, 12), rank=f"DP{k}") for k, m in enumerate(middles)]
         return make.case(boots=[make.boot(*lines)])
 
-    found = checks.acceptance_uneven(ranks(1.7, 2.8, 2.5))
+    found = drift.acceptance_uneven(ranks(1.7, 2.8, 2.5))
     assert found is not None
     assert "DP0 1.7" in found.statement
-    assert checks.acceptance_uneven(ranks(2.4, 2.8, 2.6)) is None
-    assert checks.acceptance_uneven(ranks(2.4)) is None
+    assert drift.acceptance_uneven(ranks(2.4, 2.8, 2.6)) is None
+    assert drift.acceptance_uneven(ranks(2.4)) is None
 
 
 def test_nearly_full_windows_look_degenerate(make: Any) -> None:
@@ -201,3 +202,26 @@ def test_nearly_full_windows_look_degenerate(make: Any) -> None:
     assert found is not None
     good = make.boot(make.stretch([3.4] * 10, window=4), args=make.args(steps=3))
     assert checks.degenerate_output(make.case(boots=[good])) is None
+
+
+def test_longer_requests_that_accept_less_from_their_start_are_no_decay(make: Any) -> None:
+    lengths: list[float] = []
+    tokens: list[float] = []
+    for k in range(5):
+        lengths += wobble(2.8 - 0.12 * k, 12, seed=k, width=0.2)
+        tokens += [300.0 * (k + 1) + 20 * i for i in range(12)]
+        tokens[-1] += 1
+    tokens = [t if i % 12 else 200.0 for i, t in enumerate(tokens)]
+    case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    assert drift.acceptance_decays(case) is None
+
+
+def test_requests_that_each_fall_as_they_grow_are_a_decay(make: Any) -> None:
+    lengths: list[float] = []
+    tokens: list[float] = []
+    for k in range(4):
+        noise = wobble(3.0, 15, seed=k, width=0.1)
+        lengths += [round(v - 0.06 * i, 2) for i, v in enumerate(noise)]
+        tokens += [300.0 + 400 * i for i in range(15)]
+    case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    assert drift.acceptance_decays(case) is not None
