@@ -12,7 +12,10 @@ import pytest
 _DATA = Path(tempfile.mkdtemp(prefix="specdebug-tests-"))
 # Set here and not in a fixture: the settings module reads the environment when it is imported.
 os.environ["SPECDEBUG_DATA"] = str(_DATA)
+# Never a database that somebody works with; TEST_DATABASE_URL runs the tests on another server.
 os.environ.pop("DATABASE_URL", None)
+if _OTHER := os.environ.get("TEST_DATABASE_URL"):
+    os.environ["DATABASE_URL"] = _OTHER
 os.environ.pop("CELERY_BROKER_URL", None)
 
 
@@ -44,4 +47,5 @@ def django_db_modify_db_settings() -> None:
     """Tests with two connections need a real file: one in memory locks whole tables."""
     from django.conf import settings
 
-    settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(_DATA / "test.sqlite3")
+    if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        settings.DATABASES["default"].setdefault("TEST", {})["NAME"] = str(_DATA / "test.sqlite3")

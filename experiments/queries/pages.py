@@ -190,7 +190,7 @@ class RunPage:
 
     @property
     def foreseen(self) -> tuple[Mapping[str, Any], ...]:
-        """What the plan gave away before the run was measured, in the form of docs/check-json.md."""
+        """What the plan gave away before the run was measured, as docs/check-json.md has it."""
         return () if self.run.checked_at else tuple(self.run.shown)
 
     @property

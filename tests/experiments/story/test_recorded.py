@@ -3,22 +3,42 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import call_command
+from django.db import transaction
+from django.test import override_settings
 
 from experiments import checkup, lifecycle, queries
 from experiments.models import Finding, FindingEvent, Investigation, Run
 from experiments.story.recorded import FILE, load_story
 
-pytestmark = pytest.mark.django_db
+
+@pytest.fixture(scope="module")
+def loaded(
+    django_db_setup: None, django_db_blocker: Any, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Path]:
+    """The story loaded once for all tests of this file, each of which takes its changes back."""
+    blobs = tmp_path_factory.mktemp("story") / "blobs"
+    with django_db_blocker.unblock(), override_settings(BLOB_DIR=blobs):
+        whole = transaction.atomic()
+        whole.__enter__()
+        load_story()
+        try:
+            yield blobs
+        finally:
+            transaction.set_rollback(True)
+            whole.__exit__(None, None, None)
 
 
 @pytest.fixture
-def story(data_dir: Path) -> Investigation:
-    return load_story()
+def story(loaded: Path, db: None, settings: Any) -> Investigation:
+    settings.BLOB_DIR = loaded
+    return Investigation.objects.get()
 
 
 @pytest.fixture
