@@ -105,8 +105,8 @@ def report(page: InvestigationPage) -> Report:
 
 
 def known_beside_runs(found: Dossier) -> Case | None:
-    """Models, training and release of the newest speculative run; its log is left out, since a
-    report rests on the record's figures and must open quickly."""
+    """Models, training and release of the newest speculative run, and the arguments that all of
+    them share. Logs are left out: a report rests on the record's figures and must open quickly."""
     speculative = [facts for facts in found.runs if facts.speculative and facts.measured]
     if not speculative:
         return None
@@ -120,10 +120,21 @@ def known_beside_runs(found: Dossier) -> Case | None:
     ]
     return case_from_rows(
         base=build_case(files, engine_version=release or None, notes=notes),
-        requested={k: e.requested for k, e in facts.config.items() if e.was_requested},
-        effective={k: e.effective for k, e in facts.config.items() if e.effective_known} or None,
+        requested=_shared(speculative),
         concurrency=cases.stated_concurrency(facts),
     )
+
+
+def _shared(runs: Iterable[RunFacts]) -> dict[str, Any]:
+    """Arguments in force or asked for that are the same in every run that states them."""
+    stated: dict[str, Any] = {}
+    differing: set[str] = set()
+    for facts in runs:
+        for key in facts.config:
+            value = facts.in_force(key)
+            if value is not None and stated.setdefault(key, value) != value:
+                differing.add(key)
+    return {key: value for key, value in stated.items() if key not in differing}
 
 
 def _as_of(page: InvestigationPage) -> datetime:

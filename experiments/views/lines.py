@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, cast
 
 from django.conf import settings
 
@@ -18,8 +20,7 @@ from experiments.models import Run
 WINDOW = 400  # lines shown at once
 LONGEST = 2000  # characters of a line that are shown
 TAIL_BYTES = 256 * 1024
-# What a page reads of one line before it gives up on finding its end.
-LINE_BYTES = 1024 * 1024
+PIECE = 1024 * 1024
 # Packed files can be small on disk and endless when opened.
 MOST_LINES = 50_000_000
 
@@ -41,14 +42,52 @@ class Window:
     after: int | None
 
 
-def _opened(path: Path) -> BinaryIO:
+class _Transcoded(io.RawIOBase):
+    """A UTF-16 file read as UTF-8."""
+
+    def __init__(self, path: Path) -> None:
+        self._text = path.open(encoding="utf-16", errors="replace", newline="")
+
+    def read(self, size: int = -1) -> bytes:
+        return self._text.read(size).encode()
+
+    def close(self) -> None:
+        self._text.close()
+        super().close()
+
+
+def _opened(path: Path) -> IO[bytes]:
     with path.open("rb") as file:
         magic = file.read(6)
     if magic[:2] == b"\x1f\x8b":
-        return cast(BinaryIO, gzip.open(path, "rb"))
+        return cast("IO[bytes]", gzip.open(path, "rb"))
     if magic == b"\xfd7zXZ\x00":
-        return cast(BinaryIO, lzma.open(path, "rb"))
+        return cast("IO[bytes]", lzma.open(path, "rb"))
+    if magic[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return cast("IO[bytes]", _Transcoded(path))
     return path.open("rb")
+
+
+def _lines_from(file: IO[bytes], first: int) -> Iterator[bytes]:
+    """Lines from line `first` on; what comes before is only counted, a gigabyte in a second."""
+    skip, rest = first - 1, b""
+    while chunk := file.read(PIECE):
+        if skip:
+            ends = chunk.count(b"\n")
+            if ends < skip:
+                skip -= ends
+                continue
+            at = -1
+            while skip:
+                at = chunk.index(b"\n", at + 1)
+                skip -= 1
+            chunk = chunk[at + 1 :]
+        *whole, rest = (rest + chunk).split(b"\n")
+        yield from whole
+        # The rest of a line without end is read and forgotten.
+        rest = rest[:PIECE]
+    if rest:
+        yield rest
 
 
 def _text(raw: bytes) -> str:
@@ -61,7 +100,9 @@ def _text(raw: bytes) -> str:
 def live_log(run: Run) -> Path:
     """Where the worker writes the run's log; it may not be there, or be on another machine."""
     # The name only: a plan that came from elsewhere must not lead out of the folder.
-    return settings.RUN_DIR / Path(str(run.plan.get("run") or "none")).name / "server.log"
+    name = Path(str(run.plan.get("run", ""))).name
+    folder: Path = settings.RUN_DIR / (name if name not in ("", "..") else "none")
+    return folder / "server.log"
 
 
 def window(path: Path, around: int = 1, size: int = WINDOW) -> Window:
@@ -71,21 +112,12 @@ def window(path: Path, around: int = 1, size: int = WINDOW) -> Window:
     """
     first = max(1, min(around, MOST_LINES) - size // 4)
     with _opened(path) as file:
-        number, start = 1, first
-        kept: list[Line] = []
-        more = False
-        while number < start and file.readline(LINE_BYTES):
-            number += 1
-        for raw in iter(lambda: file.readline(LINE_BYTES), b""):
-            if len(kept) == size:
-                more = True
-                break
-            kept.append(Line(number, _text(raw)))
-            number += 1
+        raw = list(islice(_lines_from(file, first), size + 1))
+    kept = tuple(Line(first + i, _text(line)) for i, line in enumerate(raw[:size]))
     return Window(
-        tuple(kept),
+        kept,
         max(1, first - size // 2) if first > 1 else None,
-        number + size // 4 if more else None,
+        first + size + size // 4 if len(raw) > size else None,
     )
 
 
