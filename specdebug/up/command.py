@@ -324,7 +324,8 @@ def _healthy(port: int) -> bool:
     link = http.client.HTTPConnection("127.0.0.1", port, timeout=2)
     try:
         link.request("GET", "/healthz")
-        return json.loads(link.getresponse().read()).get("status") == "ok"
+        answer: dict[str, object] = json.loads(link.getresponse().read())
+        return answer.get("status") == "ok"
     except (OSError, ValueError, http.client.HTTPException):
         return False
     finally:
