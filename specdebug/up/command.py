@@ -22,6 +22,7 @@ from specdebug.up.services import Service
 
 ROOT = Path(__file__).resolve().parents[2]
 PORTS_TRIED = 50
+STOPPING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class CannotStart(Exception):
@@ -31,8 +32,9 @@ class CannotStart(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     data = (options.data or data_dir()).expanduser().absolute()
-    signal.signal(signal.SIGTERM, _interrupt)
-    signal.signal(signal.SIGHUP, _interrupt)
+    # SIGINT too: a shell starts what goes to the background with it ignored.
+    for sign in STOPPING:
+        signal.signal(sign, _interrupt)
     try:
         with _only_one(data) as lock:
             Up(data, options.port, replay=options.replay, lock=lock).run()
@@ -300,7 +302,7 @@ class Up:
     def _stop(self) -> None:
         if not self.services:
             return
-        for sign in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for sign in STOPPING:
             signal.signal(sign, signal.SIG_IGN)
         print("\nStopping", flush=True)
         for service in reversed(self.services):
