@@ -100,15 +100,15 @@ def summarise(boot: Boot, stretch: Stretch, interval: int = DECODE_LOG_INTERVAL)
     shown = [line_evidence(boot, stretch, i) for i in (kept[:1] + kept[-1:])]
     return DecodeSummary(
         rank=stretch.rank,
-        busy=len(busy),
-        counted=len(kept),
+        busy=len(busy) * stretch.every,
+        counted=len(kept) * stretch.every,
         accept_len=math.fsum(a * w for a, w in lengths) / weight if weight else None,
         step_ms=series.median(times),
         tok_s=series.median([stretch.throughput[i] for i in kept]) or None,
         running=series.median([stretch.running[i] for i in kept]),
         running_max=max((stretch.running[i] for i in busy), default=0.0),
         queue_max=max((stretch.queue[i] for i in busy), default=0.0),
-        drafts=round(weight * interval),
+        drafts=round(weight * interval * stretch.every),
         graph_off=graphs.count(0) / len(graphs) if graphs else None,
         speculative=bool(lengths),
         evidence=tuple(dict.fromkeys(shown)),

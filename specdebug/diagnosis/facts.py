@@ -100,7 +100,8 @@ class Stretch:
 
     accept_len and accept_rate hold NaN where a line has none; graph holds 1, 0, or -1 for absent.
     throughput in tokens per second of that rank, tokens in KV-cache tokens, lines 1-based.
-    texts: verbatim lines by line number, where the input was small enough to keep them.
+    texts: verbatim lines by line number, where the input was small enough to keep them. every:
+    one line in `every` was kept of a long log.
     """
 
     rank: str
@@ -113,6 +114,7 @@ class Stretch:
     graph: Sequence[int]
     throughput: Sequence[float]
     texts: Mapping[int, str] = field(default_factory=dict)
+    every: int = 1
 
     def __len__(self) -> int:
         return len(self.lines)

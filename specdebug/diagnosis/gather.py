@@ -190,7 +190,7 @@ def _read_log(found: _Gathered, given: Input) -> str:
         _read_launches(found, given, head)
     elif log.is_excerpt:
         _read_release(found, given, head)
-    count = sum(len(s) for b in boots for s in b.stretches)
+    count = sum(t.count for b in log.boots for t in b.decode.values())
     excerpt = ", an excerpt without start-up lines" if log.is_excerpt else ""
     unread = (
         f", {log.unread_decode_lines} decode lines could not be read"

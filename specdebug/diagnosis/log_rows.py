@@ -7,7 +7,7 @@ import re
 
 from specdebug.diagnosis.facts import Boot, Fact, Notice, Positions, Stretch
 from specdebug.sglang import vllm
-from specdebug.sglang.decode_table import DecodeTable
+from specdebug.sglang.decode_table import Column, DecodeTable
 from specdebug.sglang.logs import ServerLog
 from specdebug.sglang.vllm import VllmLog
 
@@ -55,19 +55,29 @@ def boots(log: ServerLog, source: str) -> list[Boot]:
     return out
 
 
+# Checks sort and fit these lines in plain Python; so many take about a second.
+MOST_LINES = 50_000
+
+
 def stretch(table: DecodeTable) -> Stretch:
-    """The kept decode lines of one rank as plain columns."""
-    graph = [-1 if math.isnan(g) else int(g) for g in table["graph"].tolist()]
+    """The kept decode lines of one rank as plain columns, thinned evenly to MOST_LINES."""
+    step = max(1, -(-len(table) // MOST_LINES))
+
+    def column(name: Column) -> list[float]:
+        values: list[float] = table[name][::step].tolist()
+        return values
+
     return Stretch(
         rank=table.rank,
-        lines=table.lines.tolist(),
-        running=_zeros(table["running"].tolist()),
-        queue=_zeros(table["queue"].tolist()),
-        tokens=table["tokens"].tolist(),
-        accept_len=table["accept_len"].tolist(),
-        accept_rate=table["accept_rate"].tolist(),
-        graph=graph,
-        throughput=_zeros(table["throughput"].tolist()),
+        lines=table.lines[::step].tolist(),
+        running=_zeros(column("running")),
+        queue=_zeros(column("queue")),
+        tokens=column("tokens"),
+        accept_len=column("accept_len"),
+        accept_rate=column("accept_rate"),
+        graph=[-1 if math.isnan(g) else int(g) for g in column("graph")],
+        throughput=_zeros(column("throughput")),
+        every=step * max(table.stride, 1),
     )
 
 
