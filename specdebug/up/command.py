@@ -305,6 +305,10 @@ class Up:
         for sign in STOPPING:
             signal.signal(sign, signal.SIG_IGN)
         print("\nStopping", flush=True)
+        # Together, except the broker: the workers still talk to it while they end.
+        for service in self.services:
+            if service.name != "broker":
+                service.ask()
         for service in reversed(self.services):
             service.stop()
         self.lock.write_text("")

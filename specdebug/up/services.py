@@ -71,6 +71,12 @@ class Service:
         full = len(self.starts) == self.starts.maxlen
         return not full or self.starts[-1] - self.starts[0] > WITHIN_SECONDS
 
+    def ask(self) -> None:
+        """Ask the process to end, without waiting for it."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.process.send_signal(self.signals[0])
+
     def stop(self) -> None:
         """End the process and its whole group; returns when none of it is left."""
         process = self.process
