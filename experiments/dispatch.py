@@ -4,6 +4,7 @@ message was lost; it measures nothing and imports no worker."""
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -63,19 +64,27 @@ def give_back(run_id: int, *, token: str, reason: str) -> bool:
         state=Run.State.CANCELLED, ended_at=now, reason="cancelled"
     ):
         return True
-    return bool(
-        mine.update(
-            state=Run.State.QUEUED,
-            queued_at=now,
-            claim="",
-            heartbeat_at=None,
-            attempt=F("attempt") - 1,
-            phase="",
-            phase_detail="",
-            fraction=None,
-            reason=f"queued again: {reason}",
-        )
+    won = mine.update(
+        state=Run.State.QUEUED,
+        queued_at=now,
+        claim="",
+        heartbeat_at=None,
+        attempt=F("attempt") - 1,
+        phase="",
+        phase_detail="",
+        fraction=None,
+        reason=f"queued again: {reason}",
     )
+    if won:
+        transaction.on_commit(lambda: _send(run_id))
+    return bool(won)
+
+
+def send_again(ids: Iterable[int]) -> None:
+    """Send those of these runs that are queued: their messages went with the workers that had
+    taken them."""
+    for pk in Run.objects.filter(pk__in=ids, state=Run.State.QUEUED).values_list("pk", flat=True):
+        _send(pk)
 
 
 def send_waiting(*, now: datetime) -> list[int]:

@@ -70,8 +70,9 @@ def reap() -> None:
             log.warning("ended the server that a dead worker left: %s", swept)
         for found in reaper.unsaved(settings.RUN_DIR):
             _save(found.run_id, found.token, found.outcome, found.path)
-        for run_id in lifecycle.reap_lost(now=timezone.now()):
-            log.warning("run %s has lost its worker", run_id)
+        if lost := lifecycle.reap_lost(now=timezone.now()):
+            log.warning("runs that have lost their worker: %s", lost)
+            dispatch.send_again(lost)
         dispatch.send_waiting(now=timezone.now())
     except (OperationalError, InterfaceError) as problem:
         log.warning("the record cannot be reached: %s", problem)

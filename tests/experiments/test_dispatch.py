@@ -106,12 +106,16 @@ def test_a_waiting_run_is_cancelled_at_once_and_a_running_one_is_asked(draft: Dr
     assert other.cancel_requested_at is not None
 
 
-def test_a_run_given_back_is_queued_and_the_attempt_does_not_count(draft: Draft) -> None:
+def test_a_run_given_back_is_queued_and_sent_and_the_attempt_does_not_count(
+    draft: Draft, sent: list[Any], django_capture_on_commit_callbacks: OnCommit
+) -> None:
     run = draft()
     dispatch.queue_run(run)
     lifecycle.claim_run(run.pk, token="t", worker="h:1")
     assert not dispatch.give_back(run.pk, token="another", reason="x")
-    assert dispatch.give_back(run.pk, token="t", reason="its worker was stopped")
+    with django_capture_on_commit_callbacks(execute=True):
+        assert dispatch.give_back(run.pk, token="t", reason="its worker was stopped")
+    assert [args for _, args, _ in sent] == [[run.pk]]
     run.refresh_from_db()
     assert (run.state, run.claim, run.attempt) == ("queued", "", 0)
     assert run.reason == "queued again: its worker was stopped"
@@ -126,6 +130,14 @@ def test_a_cancelled_run_is_not_given_back(draft: Draft) -> None:
     assert dispatch.give_back(run.pk, token="t", reason="its worker was stopped")
     run.refresh_from_db()
     assert (run.state, run.reason) == ("cancelled", "cancelled")
+
+
+def test_of_reaped_runs_the_queued_ones_are_sent_again(draft: Draft, sent: list[Any]) -> None:
+    queued, lost = draft(), draft()
+    Run.objects.filter(pk=queued.pk).update(state=Run.State.QUEUED)
+    Run.objects.filter(pk=lost.pk).update(state=Run.State.LOST)
+    dispatch.send_again([queued.pk, lost.pk])
+    assert [args for _, args, _ in sent] == [[queued.pk]]
 
 
 def test_old_queued_runs_are_sent_again_oldest_first_when_no_message_is_there(

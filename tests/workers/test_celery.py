@@ -187,7 +187,6 @@ def test_a_stopped_worker_gives_its_run_back_and_the_next_worker_measures_it(
     assert house.engines() == []
     shorten(run)
     house.start_worker()
-    send_again(run)
     wait(lambda: state(run) == "done")
     assert run.attempt == 1
     assert run.repeats.count() == 1
@@ -209,7 +208,6 @@ def test_kill_9_of_the_worker_ends_the_engine_and_the_run_is_tried_once_more(
     assert "has not been heard of" in run.reason
     shorten(run)
     house.start_worker()
-    send_again(run)
     wait(lambda: state(run) == "done")
     assert run.attempt == 2
 
@@ -224,11 +222,9 @@ def test_kill_9_of_the_child_alone_starts_nothing_twice(house: House, run: Run) 
     time.sleep(2)
     assert house.engines() == []
     assert state(run) == "running"
+    shorten(run)
     silence(run)
     tasks.reap()
-    assert state(run) == "queued"
-    shorten(run)
-    send_again(run)
     wait(lambda: state(run) == "done")
     assert run.attempt == 2
 

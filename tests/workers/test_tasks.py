@@ -193,7 +193,7 @@ def test_a_run_that_was_given_away_is_stopped_and_not_saved(
 
 
 def test_a_shutdown_of_the_worker_puts_the_run_back_into_the_queue(
-    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, sent: list[int]
 ) -> None:
     run = make_run("--token-seconds", "0.2", "--grandchild")
     thread = in_background(run)
@@ -204,6 +204,7 @@ def test_a_shutdown_of_the_worker_puts_the_run_back_into_the_queue(
     run.refresh_from_db()
     assert (run.state, run.attempt, run.claim) == ("queued", 0, "")
     assert run.reason == "queued again: its worker was stopped"
+    assert sent == [run.pk, run.pk]
     assert not of_folder(tmp_path)
     monkeypatch.setattr(tasks, "_shutting_down", bytearray(1))
     Run.objects.filter(pk=run.pk).update(plan=run.plan | {"server_args": []})
@@ -358,10 +359,9 @@ def test_the_reaper_queues_a_lost_run_once_and_sends_it_again(
         tasks.reap()
         run.refresh_from_db()
         assert (run.state, run.attempt) == (state, attempt)
-        assert sent == []  # just queued: its message would have been on its way
-        Run.objects.filter(pk=run.pk).update(queued_at=long_ago)
-        tasks.reap()
         assert sent == ([run.pk] if state == "queued" else [])
+        tasks.reap()
+        assert len(sent) <= 1  # its message is on its way
 
 
 def test_a_second_attempt_finds_a_fresh_folder_and_the_first_ones_files_aside(
