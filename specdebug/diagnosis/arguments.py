@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from specdebug.diagnosis.facts import Boot, Case, Fact, Launch, ServerState
+from specdebug.diagnosis.facts import FRAGMENT, Boot, Case, Fact, Launch, ServerState
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.draft_config import DraftConfig, TargetConfig
 from specdebug.sglang.overrides import Prediction, predict
@@ -177,7 +177,7 @@ def same_start(asked: Mapping[str, Fact], effective: Mapping[str, Fact]) -> bool
         if str(want.value).rstrip("/") != str(have.value).rstrip("/"):
             return False
     plain = effective.get(ALGORITHM)
-    wanted = asked.get(ALGORITHM)
+    wanted = asked.get(ALGORITHM) or asked.get(NUM_STEPS)
     return not (plain is not None and (plain.value is None) != (wanted is None))
 
 
@@ -256,7 +256,7 @@ def release_knowledge(setup: Setup) -> ReleaseKnowledge:
 def prediction(setup: Setup) -> Prediction | None:
     """What the release makes of the command; None without an SGLang command."""
     launch = setup.launch
-    if launch is None or launch.engine == "vllm":
+    if launch is None or launch.engine in ("vllm", FRAGMENT):
         return None
     target, draft = target_config(setup.case), draft_config(setup.case)
     env = {k: str(f.value) for k, f in {**setup.case.env, **launch.env}.items()}

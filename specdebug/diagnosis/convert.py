@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from specdebug.diagnosis.facts import (
+    FRAGMENT,
     Fact,
     Feature,
     Launch,
@@ -65,6 +66,23 @@ def launch(command: LaunchCommand, source: str) -> Launch:
         env=env,
         problems=tuple(f"line {p.line}: {p.message}" for p in command.problems),
     )
+
+
+_QUOTED = re.compile(r"(?<![\w-])--(speculative-[a-z-]+)(?:[= ]+)([\w./-]*[\w/])")
+
+
+def quoted_flags(text: str, source: str) -> Launch | None:
+    """Speculative flags quoted in prose, as a launch that is known in part only."""
+    requested: dict[str, Fact] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        for match in _QUOTED.finditer(line):
+            name, raw = match.group(1).replace("-", "_"), match.group(2)
+            value = int(raw) if raw.isdigit() else raw
+            requested.setdefault(name, Fact(value, source, number, match.group(0)))
+    if not requested:
+        return None
+    first = next(iter(requested.values()))
+    return Launch(source, first.line, first.text, FRAGMENT, requested)
 
 
 def state(info: ServerInfo, source: str) -> ServerState:

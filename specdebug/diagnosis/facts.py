@@ -11,8 +11,11 @@ from typing import Any, Literal
 from specdebug.diagnosis.findings import Evidence
 
 Feature = int | Literal["embed"]
+# Engine of a launch known only from flags quoted in prose: what is absent was not left out.
+FRAGMENT = "sglang flags"
 
 __all__ = [
+    "FRAGMENT",
     "Boot",
     "Case",
     "ConfigFile",

@@ -124,6 +124,9 @@ def _json(given: Input) -> dict[str, Any]:
 
 def _read_launches(found: _Gathered, given: Input, text: str) -> int:
     commands = [convert.launch(command, given.name) for command in flags.parse_command(text)]
+    if not commands:
+        # Prose that quotes flags says what was asked, though not the whole command.
+        commands = [c for c in [convert.quoted_flags(text[: 1 << 16], given.name)] if c]
     found.launches += commands
     _read_release(found, given, text)
     return len(commands)
@@ -186,7 +189,8 @@ def _read_log(found: _Gathered, given: Input) -> str:
     found.boots += boots
     # A start script that traces its command puts it above the first log line.
     head = convert.decode(_head(given)[: 1 << 16])
-    if "launch_server" in head or "sglang serve" in head:
+    quoted = log.is_excerpt and "--speculative-" in head
+    if "launch_server" in head or "sglang serve" in head or quoted:
         _read_launches(found, given, head)
     elif log.is_excerpt:
         _read_release(found, given, head)

@@ -20,7 +20,7 @@ from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.draft_files import report_of, served_context
 from specdebug.diagnosis.checks.layers import layers_of
 from specdebug.diagnosis.checks.serving import asked_concurrency
-from specdebug.diagnosis.decode import summary_of, window_reading
+from specdebug.diagnosis.decode import rate_windows, summary_of, window_reading
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (
     Run,
@@ -89,6 +89,14 @@ def _arguments(case: Case) -> dict[str, Any]:
                 effective = reading.windows[0]
     if effective is None and main is not None:
         effective = main.window
+    if effective is None or (effective == asked and not logged):
+        row = next((r for r in case.measured if r.accept_len and r.accept_rate), None)
+        fits = rate_windows(row.accept_len or 1.0, row.accept_rate or 0.0) if row else {}
+        windows = sorted({w for ws in fits.values() for w in ws})
+        if len(windows) == 1:
+            effective = windows[0]
+        elif 1 < len(windows) < 4:
+            out["window_candidates"] = windows
     out["effective_draft_tokens"] = effective
     if setup is not None:
         out["requested_num_steps"] = setup.asked_number(NUM_STEPS)

@@ -15,16 +15,15 @@ from specdebug.diagnosis.arguments import (
     release_knowledge,
     setups,
 )
-from specdebug.diagnosis.decode import window_reading
-from specdebug.diagnosis.facts import Case
+from specdebug.diagnosis.decode import rate_windows, window_reading
+from specdebug.diagnosis.facts import FRAGMENT, Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
-from specdebug.sglang.rules import printing
 
 CHAIN_ALGORITHMS = {"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"}
 ADJUSTED = "speculative_num_draft_tokens is adjusted"
 
 
-def _flag(setup: Setup, *keys: str) -> list[Evidence]:
+def flag_evidence(setup: Setup, *keys: str) -> list[Evidence]:
     return [f.evidence() for k in keys if (f := setup.asked(k)) is not None]
 
 
@@ -57,7 +56,8 @@ def _overridden(setup: Setup) -> Finding | None:
         known = release_knowledge(setup)
         if topk != 1 or steps is None or asked == steps + 1 or known.surely_before("0.4.6"):
             return None
-        if setup.algorithm not in CHAIN_ALGORITHMS:
+        part = setup.launch is not None and setup.launch.engine == FRAGMENT
+        if setup.algorithm not in CHAIN_ALGORITHMS and not (part and setup.algorithm is None):
             return None
         effective = steps + 1
         confidence = "certain" if known.surely_from("0.4.6") else "likely"
@@ -77,7 +77,11 @@ def _overridden(setup: Setup) -> Finding | None:
         confidence,
         f"{asked} draft tokens were asked for and {effective} are in force ({how}): with topk 1 "
         f"the engine sets them to num_steps + 1 = {effective - 1} + 1.",
-        (*_flag(setup, DRAFT_TOKENS, NUM_STEPS, TOPK), *warnings, *_logged(setup, DRAFT_TOKENS)),
+        (
+            *flag_evidence(setup, DRAFT_TOKENS, NUM_STEPS, TOPK),
+            *warnings,
+            *_logged(setup, DRAFT_TOKENS),
+        ),
         f"For {asked} draft tokens pass --speculative-num-steps {asked - 1}; to keep "
         f"{effective - 1} steps pass --speculative-num-draft-tokens {effective}.",
         ""
@@ -133,7 +137,7 @@ def effective_window_inferred(case: Case) -> Finding | None:
                 "certain" if len(reading.windows) == 1 else "likely",
                 f"{asked} tokens per verification were asked for, but accept len and accept rate "
                 f"of {reading.lines} decode lines give {both} ({how}).",
-                (*_flag(setup, DRAFT_TOKENS), *reading.evidence),
+                (*flag_evidence(setup, DRAFT_TOKENS), *reading.evidence),
                 "Compare the server_args line with the command; with topk 1 the window is "
                 "num_steps + 1.",
                 settle or "the server_args line of the log",
@@ -150,6 +154,34 @@ def effective_window_inferred(case: Case) -> Finding | None:
                 "",
                 settle or "the launch command",
             )
+    return _window_of_rows(case)
+
+
+def _window_of_rows(case: Case) -> Finding | None:
+    """The same from a row or a sentence that gives accept len and accept rate."""
+    asked = next((n for s in setups(case) if (n := s.asked_number(DRAFT_TOKENS)) is not None), None)
+    for row in case.measured:
+        wanted = row.draft_tokens_asked or asked
+        if row.accept_len is None or row.accept_rate is None or wanted is None:
+            continue
+        if row.workload not in (None, "table", "client-report") or row.topk not in (None, 1):
+            continue
+        fits = rate_windows(row.accept_len, row.accept_rate)
+        windows = sorted({w for ws in fits.values() for w in ws})
+        if not windows or wanted in windows or len(windows) > 3:
+            continue
+        how = "; ".join(f"{w} if the rate is {f}" for f, w in _per_formula(fits))
+        return Finding(
+            "effective-window-inferred",
+            "high",
+            "likely" if len(windows) == 1 else "possible",
+            f"{row.label}: {wanted} tokens per verification were asked for, but accept len "
+            f"{row.accept_len:g} with accept rate {row.accept_rate:g} gives {how}.",
+            (row.evidence(),),
+            "Compare the server_args line with the command; with topk 1 the window is "
+            "num_steps + 1.",
+            "the server_args line of the log",
+        )
     return None
 
 
@@ -257,79 +289,12 @@ def defaults_chosen(case: Case) -> Finding | None:
             "certain" if not settle else "likely",
             f"The speculative arguments were left to the engine: {said}.",
             (
-                *_flag(setup, "speculative_algorithm"),
+                *flag_evidence(setup, "speculative_algorithm"),
                 *_logged(setup, NUM_STEPS, TOPK, DRAFT_TOKENS),
             ),
             "Write num_steps, topk and draft tokens on the command line before comparing runs.",
             settle,
         )
-    return None
-
-
-def arguments_rejected(case: Case) -> Finding | None:
-    """The release refuses or crashes on the combination of arguments: predicted, or logged."""
-    logged = _rejection_logged(case)
-    if logged is not None:
-        return logged
-    for setup in setups(case):
-        guess = prediction(setup)
-        if guess is None or (setup.boot is not None and (setup.boot.ready or setup.boot.stretches)):
-            continue
-        refused = list(guess.rejections)
-        where = str(release_knowledge(setup))
-        confidence: Confidence = "certain" if guess.release_known else "likely"
-        if guess.readings:
-            refusing = [r for r in guess.readings if r.rejections]
-            if not refusing:
-                continue
-            refused = list(refusing[-1].rejections)
-            if len(refusing) < len(guess.readings):
-                confidence = "possible"
-                where = " and ".join(f"releases {r.since} to {r.until}" for r in refusing[-3:])
-            else:
-                where = "every release read"
-        if not refused:
-            continue
-        first = refused[0]
-        keys = (NUM_STEPS, TOPK, DRAFT_TOKENS, "page_size", "attention_backend", "pp_size")
-        return Finding(
-            "arguments-rejected",
-            "info" if confidence == "possible" else "critical",
-            confidence,
-            f"{where[0].upper()}{where[1:]} refuses these arguments with {first.error}: "
-            f"{first.why}",
-            tuple(_flag(setup, *keys)),
-            first.fix,
-            "" if confidence == "certain" else "the engine's release",
-        )
-    return None
-
-
-def _rejection_logged(case: Case) -> Finding | None:
-    """The error of a known refusal in the log of a server that never served."""
-    for setup in setups(case):
-        boot = setup.boot
-        if boot is None or boot.ready or boot.stretches:
-            continue
-        for notice in boot.notices:
-            if notice.kind in ("argument-warning", "model-load"):
-                continue
-            for line in notice.text.splitlines():
-                refusals = [r for r in printing(line.strip()) if r.kind == "reject"]
-                if not refusals:
-                    continue
-                first = refusals[0]
-                bare = line.strip() == first.error
-                return Finding(
-                    "arguments-rejected",
-                    "critical",
-                    "likely" if bare else "certain",
-                    f"The server stopped while reading its arguments with {first.error}: "
-                    f"{first.why}",
-                    (notice.evidence(), *_flag(setup, NUM_STEPS, TOPK, DRAFT_TOKENS)),
-                    first.fix,
-                    "the launch command" if bare else "",
-                )
     return None
 
 

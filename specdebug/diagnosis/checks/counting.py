@@ -12,6 +12,7 @@ from specdebug.diagnosis.decode import (
     busy_indices,
     counted_indices,
     line_evidence,
+    rate_windows,
     window_reading,
 )
 from specdebug.diagnosis.facts import Boot, Case
@@ -174,6 +175,12 @@ def accept_rate_not_comparable(case: Case) -> Finding | None:
             continue
         formula = next(iter(reading.by_formula))
         formulas.setdefault(formula, []).extend(reading.evidence[:1])
+    for row in case.measured:
+        if row.accept_len is None or row.accept_rate is None or row.workload != "table":
+            continue
+        fits = rate_windows(row.accept_len, row.accept_rate)
+        if len(fits) == 1:
+            formulas.setdefault(next(iter(fits)), []).append(row.evidence())
     for p in case.positions:
         if "spec_accept_rate" in p.text or "histogram" in p.formula:
             formulas.setdefault("accepted / drafted (per request)", []).append(

@@ -16,6 +16,7 @@ from specdebug.diagnosis.checks import (
     layers,
     life,
     prompts,
+    refused,
     serving,
 )
 from specdebug.diagnosis.facts import Case
@@ -38,7 +39,7 @@ CHECKS: tuple[Check, ...] = (
     Check("effective-window-inferred", asked.effective_window_inferred, needs.rates),
     Check("argument-overridden", asked.argument_overridden, needs.command),
     Check("defaults-chosen", asked.defaults_chosen, needs.command),
-    Check("arguments-rejected", asked.arguments_rejected, needs.command),
+    Check("arguments-rejected", refused.arguments_rejected, needs.command),
     Check("wrong-algorithm-for-draft", asked.wrong_algorithm_for_draft, needs.draft_and_algorithm),
     Check("running-requests-capped", serving.running_requests_capped, needs.limit_and_load),
     Check("cuda-graph-off", serving.cuda_graph_off, needs.log_or_command),

@@ -3,6 +3,7 @@ from typing import Any
 import pytest
 
 from specdebug.diagnosis.checks import asked as checks
+from specdebug.diagnosis.checks import refused
 from specdebug.diagnosis.facts import Measured
 
 WARNING = (
@@ -170,7 +171,7 @@ def test_given_arguments_are_no_defaults(make: Any) -> None:
 
 def test_steps_without_topk_are_refused(make: Any) -> None:
     case = make.case(requested=make.asked(3, None, None), engine_version="0.5.9")
-    found = checks.arguments_rejected(case)
+    found = refused.arguments_rejected(case)
     assert found is not None
     assert found.severity == "critical"
     assert "TypeError" in found.statement
@@ -182,12 +183,12 @@ def test_a_server_that_runs_was_not_refused(make: Any) -> None:
         engine_version="0.5.9",
         boots=[make.boot(make.stretch([2.0] * 5), args=make.args())],
     )
-    assert checks.arguments_rejected(case) is None
+    assert refused.arguments_rejected(case) is None
 
 
 def test_a_complete_command_is_not_refused(make: Any) -> None:
     case = make.case(requested=make.asked(), engine_version="0.5.9")
-    assert checks.arguments_rejected(case) is None
+    assert refused.arguments_rejected(case) is None
 
 
 def test_an_eagle3_draft_under_eagle_is_certain(make: Any) -> None:
@@ -220,3 +221,45 @@ def test_an_eagle_draft_under_eagle3_is_named(make: Any) -> None:
     found = checks.wrong_algorithm_for_draft(make.case(requested=make.asked(), draft_config=draft))
     assert found is not None
     assert found.confidence == "likely"
+
+
+def test_a_refusal_in_the_log_is_certain_without_any_command(make: Any) -> None:
+    text = "TypeError: '>' not supported between instances of 'NoneType' and 'int'"
+    boot = make.boot(notices=[("error-message", text)])
+    found = refused.arguments_rejected(make.case(boots=[boot]))
+    assert found is not None
+    assert found.confidence == "certain"
+    assert found.evidence[0].text == text
+    other = make.boot(notices=[("error-message", "TypeError: no such thing")])
+    assert refused.arguments_rejected(make.case(boots=[other])) is None
+
+
+def test_flags_quoted_in_prose_are_asked_values_and_never_refused() -> None:
+    from specdebug.diagnosis.case import Input, build_case
+
+    text = b"we pass --speculative-num-steps 1 --speculative-eagle-topk 1 and ask for 16 with\n"
+    text += b"--speculative-num-draft-tokens 16 but it is slow\n"
+    case = build_case([Input("prose", text)])
+    found = checks.draft_tokens_overridden(case)
+    assert found is not None
+    assert found.evidence[0].line == 2
+    lone = build_case([Input("prose", b"why is --speculative-num-draft-tokens 16 so slow?")])
+    assert refused.arguments_rejected(lone) is None
+    assert checks.draft_tokens_overridden(lone) is None
+
+
+def test_a_row_with_length_and_rate_betrays_its_window(make: Any) -> None:
+    def row(asked: int) -> Measured:
+        return Measured(
+            "R1",
+            "pasted",
+            num_steps=None,
+            draft_tokens_asked=asked,
+            accept_len=1.6,
+            accept_rate=0.8,
+        )
+
+    found = checks.effective_window_inferred(make.case(runs=[row(16)]))
+    assert found is not None
+    assert "gives 2" in found.statement
+    assert checks.effective_window_inferred(make.case(runs=[row(2)])) is None

@@ -1,0 +1,83 @@
+"""Checks of arguments a release refuses: predicted from the command, or read in the log."""
+
+from __future__ import annotations
+
+from specdebug.diagnosis.arguments import (
+    DRAFT_TOKENS,
+    NUM_STEPS,
+    TOPK,
+    prediction,
+    release_knowledge,
+    setups,
+)
+from specdebug.diagnosis.checks.asked import flag_evidence
+from specdebug.diagnosis.facts import Case
+from specdebug.diagnosis.findings import Confidence, Finding
+from specdebug.sglang.rules import printing
+
+
+def arguments_rejected(case: Case) -> Finding | None:
+    """The release refuses or crashes on the combination of arguments: predicted, or logged."""
+    logged = _rejection_logged(case)
+    if logged is not None:
+        return logged
+    for setup in setups(case):
+        guess = prediction(setup)
+        if guess is None or (setup.boot is not None and (setup.boot.ready or setup.boot.stretches)):
+            continue
+        refused = list(guess.rejections)
+        where = str(release_knowledge(setup))
+        confidence: Confidence = "certain" if guess.release_known else "likely"
+        if guess.readings:
+            refusing = [r for r in guess.readings if r.rejections]
+            if not refusing:
+                continue
+            refused = list(refusing[-1].rejections)
+            if len(refusing) < len(guess.readings):
+                confidence = "possible"
+                where = " and ".join(f"releases {r.since} to {r.until}" for r in refusing[-3:])
+            else:
+                where = "every release read"
+        if not refused:
+            continue
+        first = refused[0]
+        keys = (NUM_STEPS, TOPK, DRAFT_TOKENS, "page_size", "attention_backend", "pp_size")
+        return Finding(
+            "arguments-rejected",
+            "info" if confidence == "possible" else "critical",
+            confidence,
+            f"{where[0].upper()}{where[1:]} refuses these arguments with {first.error}: "
+            f"{first.why}",
+            tuple(flag_evidence(setup, *keys)),
+            first.fix,
+            "" if confidence == "certain" else "the engine's release",
+        )
+    return None
+
+
+def _rejection_logged(case: Case) -> Finding | None:
+    """The error of a known refusal in the log of a server that never served."""
+    for setup in setups(case):
+        boot = setup.boot
+        if boot is None or boot.ready or boot.stretches:
+            continue
+        for notice in boot.notices:
+            if notice.kind in ("argument-warning", "model-load"):
+                continue
+            for line in notice.text.splitlines():
+                refusals = [r for r in printing(line.strip()) if r.kind == "reject"]
+                if not refusals:
+                    continue
+                first = refusals[0]
+                bare = line.strip() == first.error
+                return Finding(
+                    "arguments-rejected",
+                    "critical",
+                    "likely" if bare else "certain",
+                    f"The server stopped while reading its arguments with {first.error}: "
+                    f"{first.why}",
+                    (notice.evidence(), *flag_evidence(setup, NUM_STEPS, TOPK, DRAFT_TOKENS)),
+                    first.fix,
+                    "the launch command" if bare else "",
+                )
+    return None
