@@ -14,14 +14,18 @@ from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.checks.layers import layers_of
 from specdebug.diagnosis.diagnose import Diagnosis, diagnose
 from specdebug.diagnosis.findings import CATALOGUE, Finding
+from specdebug.diagnosis.verdicts import ASSUMED_CV
 from specdebug.eagle import aux_layers
 from specdebug.eagle.draft_config import DraftConfig
+from specdebug.measure.compare import MARGIN, compare
 from specdebug.reference import capture
 
 # Findings that need figures at two depths; what the run's own case says of them is less.
 FAMILY_CODES = frozenset({"acceptance-collapses", "draft-too-deep", "step-overhead-unexplained"})
 # Findings that compare the run's own figures with the baseline's; the log's throughput is another.
 FIGURE_CODES = frozenset(code for code, entry in CATALOGUE.items() if entry.family == "cost")
+# They say that the run is slower than the plain one, in two ways.
+SLOWNESS_CODES = frozenset({"slower-than-baseline", "below-break-even"})
 # The release's rules say what is captured, not what a patched source captures.
 CAPTURE_CODES = frozenset({"aux-layer-mismatch", "aux-layer-not-capturable"})
 CAPTURE_SOURCES = ("deepseek_v2.py", "llama.py", "qwen2.py", "qwen3.py", "model_runner.py")
@@ -47,6 +51,7 @@ def look(cases: Cases, facts: RunFacts | None, *, patched: bool = False) -> Seen
     untried = dict(alone.untried)
     if cases.figures is not None:
         _take(diagnose(cases.figures), found, untried, own=FIGURE_CODES)
+        _account_for_noise(cases.figures, found, untried)
     if cases.family is not None:
         _take(diagnose(cases.family), found, untried, own=FAMILY_CODES, only=True)
     if facts is not None:
@@ -75,6 +80,21 @@ def _take(
         # What one of the two could look at has been tried.
         for code in [c for c in untried if c not in own and (c not in lacking or c in found)]:
             del untried[code]
+
+
+def _account_for_noise(figures: Case, found: dict[str, Finding], untried: dict[str, str]) -> None:
+    """Not seen to be slower is not yet seen to be as fast: noise must not pass for a fix."""
+    plain = [row.tok_s for row in figures.measured if row.speculative is False and row.tok_s]
+    drafted = [row.tok_s for row in figures.measured if row.speculative and row.tok_s]
+    if not plain or not drafted:
+        return
+    outcome = compare(plain[0], drafted[-1], pooled_cv=ASSUMED_CV, margin=MARGIN, say_repeats=False)
+    if outcome.verdict in ("improvement", "no material change"):
+        return
+    if outcome.low is not None and outcome.low >= 1 - MARGIN:
+        return
+    for code in SLOWNESS_CODES - found.keys():
+        untried[code] = f"more repeats: {outcome.sentence}"
 
 
 def _account_for_source(

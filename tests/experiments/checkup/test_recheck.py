@@ -79,6 +79,34 @@ def test_a_runs_page_speaks_in_the_words_of_that_run(
     assert Finding.objects.get(code="slower-than-baseline").statement == said(2)
 
 
+@pytest.mark.parametrize(
+    ("seconds", "fixed"),
+    [([1.6, 1.61, 1.62], True), ([2.0, 2.01, 1.99], True), ([1.4, 2.0, 2.9], False)],
+)
+def test_noise_does_not_pass_for_a_fix(
+    investigation: Investigation,
+    measured: Callable[..., Run],
+    seconds: list[float],
+    fixed: bool,
+) -> None:
+    def passes(*times: float) -> tuple[plan.Repeat, ...]:
+        request = plan.Request("p", 1.0, 10, 64, spec_verify_ct=39)
+        return tuple(plan.Repeat(n, 0.0, t, (request,)) for n, t in enumerate(times))
+
+    bare = plan.Request("p", 1.0, 10, 64)
+    plain = measured(
+        "plain", repeats=tuple(plan.Repeat(n, 0.0, 2.0 + n / 100, (bare,)) for n in range(3))
+    )
+    lifecycle.edit_investigation(investigation, baseline=plain)
+    measured("steps1", repeats=passes(3.0, 3.01, 3.02))
+    assert Finding.objects.get(code="slower-than-baseline").state == "open"
+    run = measured("steps1", repeats=passes(*seconds))
+    state = Finding.objects.get(code="slower-than-baseline").state
+    assert state == ("fixed" if fixed else "open")
+    missing = {u["code"]: u["missing"] for u in run.untried}
+    assert ("slower-than-baseline" in missing) is not fixed
+
+
 def test_evidence_points_at_lines_of_the_runs_own_log(
     measured: Callable[..., Run], sample: SampleOf
 ) -> None:
