@@ -42,7 +42,10 @@ DEFINITIONS: tuple[tuple[str, str], ...] = (
     ("ceiling", "(num_steps + 1) tokens per step time: a perfect draft"),
     ("window", "tokens verified in one step, num_steps + 1 for a chain"),
     ("accept rate", "differs by release and source; never compared here"),
-    ("gap account", "tok/s from baseline to measured, in the order acceptance, drafting, the rest"),
+    (
+        "gap account",
+        "tok/s from baseline to measured: acceptance, then the loss shared by added ms",
+    ),
     ("unreplicated", "a single figure; judged with an assumed run-to-run spread, which is named"),
 )
 

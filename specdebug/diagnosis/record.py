@@ -25,7 +25,7 @@ class ChangeRow:
 
     def __str__(self) -> str:
         if self.before is None and self.after is None:
-            return self.note or self.key
+            return f"{self.key}: {self.note}" if self.note else self.key
         return f"{self.key} {self.before} -> {self.after}"
 
 

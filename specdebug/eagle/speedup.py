@@ -137,8 +137,8 @@ class GapPart:
 class GapAccount:
     """How the baseline turns into the measured figure; the parts add up to the difference exactly.
 
-    The order is fixed: acceptance at the plain step's cost, then the draft forwards, then all other
-    time of a step (verification and unexplained). Another order would share the loss differently.
+    First acceptance, as if a speculative step cost what a plain one does; then the loss through the
+    longer step, shared by the milliseconds that drafting and all the rest add to it.
     """
 
     baseline_tok_s: float
@@ -162,18 +162,25 @@ def gap_account(
     """
     _positive(baseline_tok_s=baseline_tok_s, measured_tok_s=measured_tok_s, accept_len=accept_len)
     plain = plain_step_ms(baseline_tok_s, running)
+    added = step_ms(accept_len, measured_tok_s, running) - plain
     ideal = baseline_tok_s * accept_len
-    parts = [GapPart("acceptance at the plain step's cost", ideal - baseline_tok_s, ideal)]
-    if ms_per_draft_step is None:
-        parts.append(GapPart("all added step time", measured_tok_s - ideal, measured_tok_s))
-        note = "one num_steps only: drafting and fixed overhead cannot be told apart"
-        return GapAccount(baseline_tok_s, measured_tok_s, tuple(parts), note)
-    drafted = 1000.0 * accept_len * running / (plain + max(ms_per_draft_step, 0.0) * num_steps)
-    parts.append(GapPart("draft forwards", drafted - ideal, drafted))
-    parts.append(
-        GapPart("verification and unexplained overhead", measured_tok_s - drafted, measured_tok_s)
+    loss = measured_tok_s - ideal
+    gained = GapPart("acceptance at the plain step's cost", ideal - baseline_tok_s, ideal)
+    if ms_per_draft_step is None or added <= 0:
+        note = (
+            "one num_steps only: drafting and fixed overhead cannot be told apart"
+            if ms_per_draft_step is None
+            else "the step is no longer than a plain one: there is nothing to share out"
+        )
+        whole = GapPart("all added step time", loss, measured_tok_s)
+        return GapAccount(baseline_tok_s, measured_tok_s, (gained, whole), note)
+    drafting = loss * max(ms_per_draft_step, 0.0) * num_steps / added
+    parts = (
+        gained,
+        GapPart("draft forwards", drafting, ideal + drafting),
+        GapPart("verification and unexplained overhead", loss - drafting, measured_tok_s),
     )
-    return GapAccount(baseline_tok_s, measured_tok_s, tuple(parts))
+    return GapAccount(baseline_tok_s, measured_tok_s, parts)
 
 
 @dataclass(frozen=True, slots=True)

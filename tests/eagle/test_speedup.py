@@ -77,12 +77,19 @@ def test_the_gap_account_adds_up(
     account = gap_account(base, measured, length, steps, ms_per_draft_step=slope)
     assert base + sum(p.tok_s for p in account.parts) == pytest.approx(measured)
     assert account.parts[-1].reached == pytest.approx(measured)
-    assert bool(account.note) == (slope is None)
+    longer = step_ms(length, measured) > plain_step_ms(base)
+    assert bool(account.note) == (slope is None or not longer)
 
 
 def test_most_of_the_storys_gap_is_neither_acceptance_nor_drafting() -> None:
     account = gap_account(90, 56.8, 1.6, 1, ms_per_draft_step=0.894)
-    assert [round(p.tok_s, 1) for p in account.parts] == [54.0, -10.7, -76.5]
+    assert [round(p.tok_s, 1) for p in account.parts] == [54.0, -4.6, -82.6]
+
+
+def test_the_loss_is_shared_by_milliseconds() -> None:
+    account = gap_account(90, 46.7, 1.9, 15, ms_per_draft_step=0.894)
+    drafting, rest = (p.tok_s for p in account.parts[1:])
+    assert drafting / (drafting + rest) == pytest.approx(13.41 / 29.57, abs=0.001)
 
 
 def test_the_best_depth_lies_between_the_measured_ones() -> None:
