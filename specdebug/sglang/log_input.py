@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-PIECE = 1 << 20
+PIECE = 1 << 18  # small enough to stay in a core's own cache while it is scanned
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x1f\x8b", "gzip"),
     (b"\xfd7zXZ\x00", "xz"),
@@ -92,6 +92,9 @@ def _of_stream(file: IO[Any]) -> Iterator[tuple[bytes | str, str]]:
     kind = next((name for magic, name in _MAGIC if head.startswith(magic)), None)
     if kind is None:
         while head:
+            # Whole lines spare the reader a copy; a line without end comes in pieces all the same.
+            if not head.endswith(b"\n") and hasattr(file, "readline"):
+                head += file.readline(PIECE)
             yield head, ""
             head = file.read(PIECE)
         return

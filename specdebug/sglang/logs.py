@@ -127,6 +127,9 @@ class LogReader:
         if isinstance(data, bytes):
             raw = self._decoder.decode(raw)
         # Pieces of bounded size keep the arrays behind them small.
+        if len(raw) <= 2 * _LONGEST:
+            self._feed(raw)
+            return
         for at in range(0, len(raw), _LONGEST):
             self._feed(raw[at : at + _LONGEST])
 
