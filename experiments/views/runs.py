@@ -13,7 +13,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments import dispatch, frames, lifecycle, queries
 from experiments.lifecycle.runs import workload_from
-from experiments.models import Run
+from experiments.models import ConfigEntry, Run
 from experiments.reports import build, charts
 from experiments.views.evidence import with_links
 from experiments.views.forms import RunForm
@@ -50,10 +50,17 @@ def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
             (f, with_links(f.finding, page.evidence)) for f in build.by_severity(page.findings)
         ],
         "command": shlex.join(page.run.argv),
+        "told": [entry for entry in page.facts.config.values() if _worth_telling(entry)],
+        "chosen": [entry for entry in page.facts.config.values() if not _worth_telling(entry)],
     }
     if not page.live.ended:
         context |= _live(page.run)
     return render(request, "run.html", context)
+
+
+def _worth_telling(entry: ConfigEntry) -> bool:
+    """An argument that was asked for, or that the engine overrode."""
+    return entry.was_requested or entry.origin == ConfigEntry.Origin.OVERRIDE
 
 
 @require_safe

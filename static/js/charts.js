@@ -38,6 +38,7 @@ async function draw(figure) {
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       figure.spec = await answer.json();
     }
+    place.replaceChildren();
     await window.vegaEmbed(place, figure.spec, { ...options, config: config() });
   } catch (problem) {
     place.textContent = `The chart could not be drawn: ${problem.message}.`;

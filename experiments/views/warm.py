@@ -1,0 +1,30 @@
+"""Loads in the background what the next page will need, once somebody has come to the first one.
+
+Statistics, charts and the PDF take seconds to import. At the start of the server nobody needs them;
+at the first click everybody does.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+from functools import cache
+
+SLOW = ("scipy.stats", "pandas", "altair", "vl_convert", "weasyprint")
+
+
+@cache
+def begin() -> threading.Thread:
+    """Start loading, once per process; a page that needs a module earlier waits for it."""
+    thread = threading.Thread(target=_load, name="warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def _load() -> None:
+    for name in SLOW:
+        try:
+            importlib.import_module(name)
+        except (ImportError, OSError):
+            # Pango may be missing; the report says so when it is asked for a PDF.
+            continue
