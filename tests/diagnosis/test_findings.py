@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from specdebug.diagnosis.checks.registry import CHECKS
@@ -43,3 +45,9 @@ def test_a_finding_as_json_has_the_documented_keys() -> None:
         "fix": "f",
         "settled_by": "b",
     }
+
+
+def test_the_document_says_what_the_command_line_explains() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
+    for entry in CATALOGUE.values():
+        assert f"| `{entry.code}` | {entry.title} | {entry.explanation} |" in text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 from specdebug.diagnosis.checks.accepting import DEAD, DEAD_LINES, dead_run
 from specdebug.diagnosis.decode import busy_indices, counted_indices, line_evidence, summary_of
@@ -83,11 +84,15 @@ def _decay(boot: Boot, stretch: Stretch) -> Finding | None:
 def _within_requests(context: list[float], lengths: list[float]) -> series.Slope | None:
     """The slope inside requests, each around its own middle; None when there is one request.
 
-    A context that drops by a fifth or more begins another request.
+    A context that shrinks, or jumps by far more than decoding adds between two lines, is that of
+    another request.
     """
+    rises = [b - a for a, b in pairwise(context) if b > a]
+    usual = series.median(rises) or 0.0
     groups: list[list[int]] = []
     for i, tokens in enumerate(context):
-        if not groups or tokens < 0.8 * context[i - 1]:
+        before = context[i - 1] if i else tokens
+        if not groups or tokens < 0.98 * before or tokens - before > 4 * usual:
             groups.append([])
         groups[-1].append(i)
     kept = [g for g in groups if len(g) >= 3]
