@@ -51,6 +51,8 @@ NOISE = frozenset(
         "uptime",
     }
 )
+# What nobody needs to read: kept in the plan, which starts the server, and nowhere else.
+SECRETS = frozenset({"admin_api_key", "api_key", "hf_token", "ssl_keyfile_password"})
 _MISSING = object()
 
 
@@ -67,6 +69,15 @@ def requested_of(server_args: Sequence[str]) -> dict[str, Any]:
     """The engine's own argument names with the values that were asked for."""
     command = flags.parse_argv(["python", "-m", "sglang.launch_server", *server_args])
     return {name: given.value for name, given in command.flags.items()}
+
+
+def without_secrets(value: Any) -> Any:
+    """A server's answer with the keys in SECRETS taken out, however deep they stand."""
+    if isinstance(value, Mapping):
+        return {k: without_secrets(v) for k, v in value.items() if k not in SECRETS}
+    if isinstance(value, list | tuple):
+        return [without_secrets(v) for v in value]
+    return value
 
 
 def release_of(text: str | None) -> Release | None:
@@ -98,7 +109,7 @@ def entries(
         keys.add("speculative_algorithm")
     return [
         _entry(run, key, requested, effective, predicted.effective.get(key))
-        for key in sorted(keys - NOISE)
+        for key in sorted(keys - NOISE - SECRETS)
     ]
 
 
@@ -142,7 +153,7 @@ def difference(
 ) -> Iterable[tuple[str, Any, Any]]:
     """(dotted key, before, after) where two nested mappings differ; None where a side lacks it."""
     for key in sorted(before.keys() | after.keys()):
-        if key in NOISE:
+        if key in NOISE or key in SECRETS:
             continue
         old, new = before.get(key, _MISSING), after.get(key, _MISSING)
         if isinstance(old, Mapping) and isinstance(new, Mapping):

@@ -133,7 +133,7 @@ def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
         "argv": list(outcome.argv),
         "env": dict(outcome.env),
         "versions": dict(outcome.versions),
-        "server_info": None if outcome.server_info is None else dict(outcome.server_info),
+        "server_info": arguments.without_secrets(outcome.server_info),
         "exit_code": outcome.exit.code if outcome.exit else None,
         "ready_at": _moment(outcome.ready_at),
         "ended_at": _moment(outcome.ended_at),
@@ -201,7 +201,11 @@ def _keep_files(run: Run, outcome: plan.RunOutcome, read: _Read) -> list[Evidenc
         row.problem = read.problem
         rows.append(row)
     texts = [
-        ("server_info.json", evidence.SERVER_INFO, _as_json(outcome.server_info)),
+        (
+            "server_info.json",
+            evidence.SERVER_INFO,
+            _as_json(arguments.without_secrets(outcome.server_info)),
+        ),
         ("metrics.txt", evidence.METRICS, outcome.metrics_text),
         ("draft-config.json", evidence.DRAFT_CONFIG, _as_json(read.draft_config)),
         ("target-config.json", evidence.TARGET_CONFIG, _as_json(read.target_config)),

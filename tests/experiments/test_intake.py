@@ -370,3 +370,26 @@ def test_rows_of_repeats_are_unique(claimed: Claimed, sample: SampleOf, tmp_path
     intake.take_outcome(run.pk, token="t", outcome=sample("plain").outcome(tmp_path))
     assert list(Repeat.objects.filter(run=run).values_list("index", flat=True)) == [0, 1, 2]
     assert run.repeats.get(index=1).accept_len is None
+
+
+def test_keys_of_the_server_reach_neither_rows_nor_files(
+    claimed: Claimed, sample: SampleOf, tmp_path: Path
+) -> None:
+    run = claimed("steps1")
+    outcome = sample("steps1").outcome(tmp_path)
+    info = dict(outcome.server_info) | {
+        "api_key": "sesame-open",
+        "internal_states": [{"api_key": "sesame-open", "tp_size": 1}],
+    }
+    run.plan["server_args"] += ["--api-key", "sesame-open"]
+    run.save()
+    intake.take_outcome(
+        run.pk, token="t", outcome=sample("steps1").outcome(tmp_path, server_info=info)
+    )
+    run.refresh_from_db()
+    rows = [run.server_info, run.shown, *run.config.values_list("requested", "effective")]
+    assert "sesame" not in str(rows)
+    for row in run.evidence.all():
+        assert b"sesame" not in store.path_of(row.blob_id).read_bytes()
+    assert run.server_info is not None
+    assert run.server_info["internal_states"] == [{"tp_size": 1}]
