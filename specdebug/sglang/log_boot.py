@@ -172,23 +172,22 @@ class BootBuilder:
         )
 
 
-def argument_stage(parts: Parts, before_dump: bool) -> tuple[bool, tuple[Rule, ...]]:
+def argument_stage(parts: Parts, has_dump: bool, served: bool) -> tuple[bool, tuple[Rule, ...]]:
     """Whether a line belongs to the argument stage, and the rules that print it.
 
-    A line without a time counts anywhere; one with a time counts only in front of the dump, where
-    newer releases may print it through their logger.
+    `has_dump` and `served` tell how far the current boot is. A line that a rule prints counts
+    anywhere if it is bare, and in front of a dump (this boot's or the next one's) if it carries a
+    time, as where loggers are set up early. Other bare sentences count in front of the dump only.
     """
     rules = tuple(rule for rule in printing(parts.message) if rule.kind != "reject")
-    if rules and (not parts.stamped or before_dump):
-        return True, rules
-    if parts.stamped or not before_dump:
-        return False, ()
+    if rules:
+        return not parts.stamped or served or not has_dump, rules
     message = parts.message
-    said = _ARGUMENT_STAGE.search(message) and not re.match(r"[\w.]*(?:Error|Exception)\b", message)
-    plain = bool(said) and not message.startswith(
-        ("File ", "raise ", "assert ", "/", "+ ", "python")
-    )
-    return plain and "erver_args=" not in message and " --" not in f" {message[:3]}", rules
+    if parts.stamped or has_dump or served or not _ARGUMENT_STAGE.search(message):
+        return False, ()
+    said_otherwise = message.startswith(("File ", "raise ", "assert ", "/", "+ ", "python", "--"))
+    an_error = re.match(r"[\w.]*(?:Error|Exception)\b", message)
+    return not said_otherwise and not an_error and "erver_args=" not in message, ()
 
 
 __all__ = ["KEPT_TEXT", "BootBuilder", "argument_stage"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -240,7 +241,7 @@ class LogReader:
                 self._boot(line, args).arguments(args, line, text)
                 self._known += 1
                 return
-        stage, rules = argument_stage(parts, before_dump=boot.server_args is None or boot.served)
+        stage, rules = argument_stage(parts, boot.server_args is not None, boot.served)
         if stage:
             warned = Warned(line, text[:KEPT_TEXT], rules[0].id if rules else None)
             if boot.served or boot.failed:
@@ -303,14 +304,14 @@ class LogReader:
     def result(self) -> ServerLog:
         """What has been read so far, the unfinished last line left out."""
         self._flush()
-        for warned, rules in self._pending:
-            # Warnings with no start behind them belong to what was already there.
-            self._boots[-1].warn(warned, rules)
-        self._pending = []
-        boots = tuple(boot.build() for boot in self._boots if not boot.empty)
+        boots = [boot.build() for boot in self._boots if not boot.empty]
+        if self._pending and boots:
+            # Warnings with no start behind them (yet) are shown with what was already there.
+            late = tuple(warned for warned, _ in self._pending)
+            boots[-1] = replace(boots[-1], argument_warnings=boots[-1].argument_warnings + late)
         return ServerLog(
             source=self.source,
-            boots=boots,
+            boots=tuple(boots),
             is_excerpt=not any(
                 boot.started and (boot.server_args or boot.loads) for boot in self._boots
             ),

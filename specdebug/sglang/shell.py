@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 _MAX_TEXT = 1_000_000
+_QUOTED_LINES = 60
 _OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
 _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
 _PROMPT = re.compile(
@@ -196,9 +197,28 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
         if ends and ends[1]:
             problems.append((number, f"line {number}: {_SPACES_AFTER}"))
         body = line[: ends.start()] + " " if ends else line
-        parts.append((body, bool(ends)))
+        more = bool(ends) or _stays_open([*(part for part, _ in parts), body], lines[number:])
+        parts.append((body, more))
     if parts:
         yield start, "\n".join(part for part, _ in parts)
+
+
+def _stays_open(parts: list[str], following: list[str]) -> bool:
+    """Whether a quote of a launch is open at the end of its line and closed on a later one."""
+    text = "\n".join(parts)[-20_000:]
+    if not re.search(r"sglang|vllm|\bsh\b|bash", text):
+        return False
+    quote = ""
+    at = 0
+    while at < len(text):
+        if text[at] == "\\" and quote != "'":
+            at += 1
+        elif quote:
+            quote = "" if text[at] == quote else quote
+        elif text[at] in "'\"":
+            quote = text[at]
+        at += 1
+    return bool(quote) and any(quote in line for line in following[:_QUOTED_LINES])
 
 
 def _shell(lines: list[str], problems: list[tuple[int, str]]) -> list[Command]:

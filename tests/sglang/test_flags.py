@@ -192,6 +192,29 @@ def test_bash_c_is_looked_into() -> None:
     assert command.env["A"] == "1"
 
 
+def test_a_value_quoted_over_several_lines_is_one_value() -> None:
+    text = """vllm serve org/m \\
+  --speculative-config '{
+    "method": "eagle3",
+    "num_speculative_tokens": 3
+  }' \\
+  -tp 2
+"""
+    command = one(text)
+    assert command.value("tp_size") == 2
+    assert command.value("speculative_config") == {"method": "eagle3", "num_speculative_tokens": 3}
+    assert command.problems == ()
+
+
+def test_a_script_quoted_over_several_lines_is_looked_into() -> None:
+    text = (
+        "docker run img bash -c '\nexport A=1\npython -m sglang.launch_server --model q --tp 4\n'"
+    )
+    command = one(text)
+    assert (command.value("tp_size"), command.env["A"]) == (4, "1")
+    assert command.line == 3
+
+
 def test_a_config_file_is_named_as_unseen() -> None:
     command = one("python -m sglang.launch_server --config serve.yaml --tp 2")
     assert "serve.yaml" in command.problems[0].message

@@ -156,6 +156,29 @@ def test_a_warning_pasted_under_an_excerpt_makes_no_second_boot() -> None:
     assert [warned.rule for warned in boot.argument_warnings] == ["topk1_forces_draft_tokens"]
 
 
+def test_a_warning_with_a_time_counts_in_front_of_the_dump_and_not_behind_it() -> None:
+    stamped = f"[2026-01-01 10:00:00] WARNING server_args.py:2341: {ADJUSTED}"
+    (before,) = read(stamped, dump(1), *start(), decode(1)).boots
+    assert [warned.line for warned in before.argument_warnings] == [1]
+    (behind,) = read(dump(1), stamped, *start(), decode(1)).boots
+    assert behind.argument_warnings == ()
+
+
+def test_prose_about_speculation_is_kept_only_in_front_of_the_dump() -> None:
+    said = "The speculative worker will use 8 streams."
+    (boot,) = read(said, dump(1), *start(), decode(1), said).boots
+    assert [(warned.line, warned.rule) for warned in boot.argument_warnings] == [(1, None)]
+
+
+def test_asking_for_the_result_early_loses_no_warning() -> None:
+    reader = LogReader()
+    reader.feed("\n".join([dump(1), *start(), decode(1), ADJUSTED]) + "\n")
+    assert len(reader.result().boots[-1].argument_warnings) == 1
+    reader.feed("\n".join([dump(3), *start(), decode(2)]) + "\n")
+    first, second = reader.close().boots
+    assert (first.argument_warnings, len(second.argument_warnings)) == ((), 1)
+
+
 def test_a_log_of_something_else_has_no_boot() -> None:
     log = read("hello", "world")
     assert (log.boots, log.unknown_lines, log.total_lines) == ((), 2, 2)
