@@ -35,10 +35,16 @@ class Evidence(models.Model):
         verbose_name_plural = "evidence"
         constraints = [
             models.UniqueConstraint(
-                fields=["investigation", "run", "blob", "name"],
+                fields=["run", "blob", "name"],
+                condition=models.Q(run__isnull=False),
                 name="evidence_once",
-                nulls_distinct=False,
-            )
+            ),
+            # Two constraints, since SQLite cannot take empty runs for equal in one.
+            models.UniqueConstraint(
+                fields=["investigation", "blob", "name"],
+                condition=models.Q(run__isnull=True),
+                name="loose_evidence_once",
+            ),
         ]
 
     def __str__(self) -> str:
