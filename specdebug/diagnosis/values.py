@@ -111,8 +111,9 @@ def _arguments(case: Case) -> dict[str, Any]:
                 out[f"requested_{key}"] = wanted
         known = release_knowledge(setup)
         out["release"] = str(known.release) if known.release else None
-    elif main is not None:
-        out["num_steps"] = main.num_steps
+    else:
+        out["release"] = case.engine_version.value if case.engine_version else None
+        out["num_steps"] = main.num_steps if main is not None else None
     if setup is not None and out.get("num_steps") is None and main is not None:
         out["num_steps"] = main.num_steps
     return out

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 from specdebug.diagnosis.arguments import (
@@ -298,6 +299,9 @@ def defaults_chosen(case: Case) -> Finding | None:
     return None
 
 
+_EAGLE3_NAME = re.compile(r"(?i)eagle-?_?3(?![\d.])")
+
+
 def wrong_algorithm_for_draft(case: Case) -> Finding | None:
     """An EAGLE-3 draft started as EAGLE (its fc is skipped), or the other way round."""
     draft = draft_config(case)
@@ -327,6 +331,21 @@ def wrong_algorithm_for_draft(case: Case) -> Finding | None:
                 "never captured, fc is skipped, and nothing can be accepted.",
                 tuple(evidence),
                 "Start with --speculative-algorithm EAGLE3.",
+            )
+        path = setup.asked("speculative_draft_model_path")
+        called = str(path.value) if path is not None else ""
+        if draft is None and not loads and algorithm in ("EAGLE", "NEXTN"):
+            if _EAGLE3_NAME.search(called) is None:
+                continue
+            return Finding(
+                "wrong-algorithm-for-draft",
+                "medium",
+                "possible",
+                f"The algorithm is {algorithm} and the draft is called {called}: by its name it "
+                "is an EAGLE-3 draft, which needs EAGLE3.",
+                (*evidence, *flag_evidence(setup, "speculative_draft_model_path")),
+                "Start with --speculative-algorithm EAGLE3 if it is one.",
+                "the draft's config.json",
             )
         older = [
             a for a in (draft.architectures if draft else ()) if a.endswith("ForCausalLMEagle")

@@ -43,7 +43,8 @@ def _limit(setup: Setup) -> tuple[int, list[Evidence]] | None:
         for n in (setup.boot.notices if setup.boot else ())
         if n.kind == "argument-warning" and RESET in n.text
     ]
-    logged = setup.logged(MAX_RUNNING)
+    # Without the engine's list the release's own rule says what the limit is.
+    logged = setup.logged(MAX_RUNNING) or setup.in_force(MAX_RUNNING)
     value = as_int(logged.value) if logged else None
     if not notices and setup.launch is None:
         return None  # without the command nobody knows whether the limit was asked for
@@ -80,16 +81,18 @@ def running_requests_capped(case: Case) -> Finding | None:
         if wanted is not None and above:
             said.append(f"the client sends {wanted[0]:g} at once")
             evidence = [*evidence, wanted[1]]
+        sure = bool(pinned) or setup.logged(MAX_RUNNING) is not None
         return Finding(
             "running-requests-capped",
             "high",
-            "certain",
+            "certain" if sure else "likely",
             f"Nobody set --max-running-requests, so speculation limits the server to {cap} "
             f"requests{' per rank' if dp > 1 else ''}, and " + " and ".join(said) + ": a "
             "comparison with an unlimited baseline is not like for like.",
             (*evidence, *(e for p in pinned[:1] for e in p.evidence)),
             "Set --max-running-requests to the load on both sides, or measure the baseline with "
             f"{cap}.",
+            "" if sure else "the server_args line of the log",
         )
     return None
 

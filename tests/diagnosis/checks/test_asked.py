@@ -263,3 +263,18 @@ def test_a_row_with_length_and_rate_betrays_its_window(make: Any) -> None:
     assert found is not None
     assert "gives 2" in found.statement
     assert checks.effective_window_inferred(make.case(runs=[row(2)])) is None
+
+
+def test_a_draft_called_eagle3_under_eagle_is_possible_until_its_config_is_known(make: Any) -> None:
+    asked = make.asked(
+        speculative_algorithm="EAGLE", speculative_draft_model_path="drafts/qwen3-8b-eagle3"
+    )
+    found = checks.wrong_algorithm_for_draft(make.case(requested=asked))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("medium", "possible")
+    known = make.case(requested=asked, draft_config={"architectures": ["LlamaForCausalLMEagle"]})
+    assert checks.wrong_algorithm_for_draft(known) is None
+    other = make.asked(
+        speculative_algorithm="EAGLE", speculative_draft_model_path="drafts/eagle-30b"
+    )
+    assert checks.wrong_algorithm_for_draft(make.case(requested=other)) is None

@@ -181,3 +181,13 @@ def test_between_64_and_256_a_loss_is_a_caution(make: Any) -> None:
     assert found is not None
     assert found.severity == "info"
     assert checks.batch_too_large(make.case(runs=loaded(1000, 16, None))) is None
+
+
+def test_an_excerpt_pinned_at_the_releases_own_limit_is_capped(make: Any) -> None:
+    lines = make.stretch([2.2] * 8, running=48, queue=60)
+    case = make.case(requested=make.asked(), boots=[make.boot(lines)], concurrency=128)
+    assert checks.running_requests_capped(case) is not None
+    given = make.case(
+        requested=make.asked(max_running_requests=48), boots=[make.boot(lines)], concurrency=128
+    )
+    assert checks.running_requests_capped(given) is None
