@@ -64,7 +64,11 @@ def timeline(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[TimelineEn
 def compare_runs(
     before: RunRow, after: RunRow, assumed_cv: float = ASSUMED_CV
 ) -> Comparison | None:
-    """Throughput of two runs, None when one was not measured. Single figures use assumed_cv."""
+    """Throughput of two runs, None when one was not measured. Single figures use assumed_cv.
+
+    How many repeats an inconclusive answer lacks is left to the advice: working it out imports
+    statsmodels, seconds that a page should not wait for.
+    """
     if not before.figures.tok_s or not after.figures.tok_s:
         return None
     few = min(len(before.figures.tok_s), len(after.figures.tok_s)) < 3

@@ -101,11 +101,11 @@ def test_figures_that_are_no_positive_numbers_are_refused(bad: list[float]) -> N
 def test_false_alarms_stay_near_the_level() -> None:
     draw = random.Random(7)
     alarms = 0
-    for _ in range(300):
+    for _ in range(200):
         a, b = ([100 * draw.lognormvariate(0, 0.03) for _ in range(5)] for _ in range(2))
-        found = compare(a, b, margin=1e-9)
+        found = compare(a, b, margin=1e-9, say_repeats=False)
         alarms += found.low is not None and not found.low <= 1 <= (found.high or 0)
-    assert alarms / 300 < 0.09  # nominal .05, three standard errors above it
+    assert alarms / 200 < 0.10  # nominal .05, three standard errors above it
 
 
 def test_repeats_needed_match_the_simulated_table() -> None:
