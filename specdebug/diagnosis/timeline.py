@@ -72,7 +72,12 @@ def compare_runs(
     if not before.figures.tok_s or not after.figures.tok_s:
         return None
     few = min(len(before.figures.tok_s), len(after.figures.tok_s)) < 3
-    return compare(before.figures.tok_s, after.figures.tok_s, pooled_cv=assumed_cv if few else None)
+    return compare(
+        before.figures.tok_s,
+        after.figures.tok_s,
+        pooled_cv=assumed_cv if few else None,
+        say_repeats=False,
+    )
 
 
 def split_runs(before: RunRow, after: RunRow) -> Split | None:

@@ -1,7 +1,10 @@
 """The story's four figures must yield its report; other figures must yield another one."""
 
 import json
+import subprocess
+import sys
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -289,3 +292,25 @@ def test_a_failed_run_shows_its_reason_and_is_not_compared(make: Any) -> None:
     entry = next(e for e in timeline(record) if e.ref == "R4")
     assert "out of memory" in entry.showed
     assert not [c for c in regressions(record) if c.run == "R4"]
+
+
+def test_a_report_over_single_figures_needs_no_statistics_package() -> None:
+    # Importing them takes seconds, which the first page of a session would wait for.
+    code = (
+        "import sys; from specdebug.diagnosis.post_mortem import build_post_mortem; "
+        "from specdebug.diagnosis.record import Record, RunRow; "
+        "from specdebug.diagnosis.facts import Measured; "
+        "from specdebug.diagnosis.verdicts import Goal; "
+        "rows = [RunRow(f'R{i}', 't', i, Measured(f'R{i}', 's', speculative=i > 0, tok_s=(v,)), "
+        "is_baseline=i == 0) for i, v in enumerate((90.0, 89.0, 60.0))]; "
+        "build_post_mortem(Record('t', 'q', Goal('tok_s', 'beat-baseline'), tuple(rows))); "
+        "print(sorted({'scipy', 'statsmodels', 'pandas'} & set(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert done.stdout.strip() == "[]"
