@@ -100,7 +100,7 @@ class House:
         return of_folder(self.data / "runs")
 
 
-def wait(done: Callable[[], Any], seconds: float = 40.0) -> Any:
+def wait(done: Callable[[], Any], seconds: float = 90.0) -> Any:
     until = time.monotonic() + seconds
     while not (found := done()):
         assert time.monotonic() < until, "waited in vain"
