@@ -100,7 +100,7 @@ def measured(run: BenchRun, source: str) -> Measured:
         running=float(running) if running else None,
         concurrency=float(run.max_concurrency) if run.max_concurrency else None,
         drafts=_drafts(run),
-        counted_by="chunks?" if run.kind == "client-report" else "client",
+        counted_by="client",
         dataset=run.dataset,
         ignore_eos=run.ignore_eos,
         step_ms=run.step_ms,

@@ -241,7 +241,7 @@ class Case:
 
     engine_version: the release the person named (None: unknown unless the inputs betray it).
     header: tensor name -> {"dtype", "shape"} of the draft checkpoint; tensors: small integer
-    tensors that could be read (d2t). chunks_per_request: streamed events a client counted.
+    tensors that could be read (d2t).
     """
 
     inputs: tuple[InputSummary, ...] = ()
@@ -261,7 +261,6 @@ class Case:
     baseline_tok_s: Fact | None = None
     concurrency: Fact | None = None
     exit_code: int | None = None
-    step_times: Mapping[int, float] = field(default_factory=dict)
 
 
 def _facts(values: Mapping[str, Any] | None, source: str) -> dict[str, Fact]:
@@ -333,5 +332,4 @@ def case_from_rows(
         baseline_tok_s=fact(baseline_tok_s, "baseline_tok_s", start.baseline_tok_s),
         concurrency=fact(concurrency, "concurrency", start.concurrency),
         exit_code=start.exit_code if exit_code is None else exit_code,
-        step_times=start.step_times,
     )

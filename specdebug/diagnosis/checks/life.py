@@ -132,6 +132,17 @@ def server_died(case: Case) -> Finding | None:
             ),
             "Read the first exception of the log: later lines are its consequences.",
         )
+    code = case.exit_code
+    if code is not None and str(code) not in _CLEAN_EXIT:
+        return Finding(
+            "server-died",
+            "critical",
+            "likely",
+            f"The server process ended with exit code {code}.",
+            (Evidence("process", None, f"exit code {code}"),),
+            "Read the last lines of its log and its standard error.",
+            "the log of the process to its end",
+        )
     return None
 
 

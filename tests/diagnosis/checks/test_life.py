@@ -55,3 +55,11 @@ def test_a_healthy_start_is_quiet(make: Any, check: Callable[[Any], Finding | No
 def test_an_exit_code_of_minus_nine_alone_is_no_death(make: Any) -> None:
     case = make.case(boots=[make.boot(args=make.args())], exit_code=-9)
     assert life.server_died(case) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "dies"), [(0, False), (-15, False), (137, False), (1, True), (2, True)]
+)
+def test_another_exit_code_than_that_of_a_stop_is_a_death(make: Any, code: int, dies: bool) -> None:
+    found = life.server_died(make.case(requested=make.asked(), exit_code=code))
+    assert (found is not None) == dies
