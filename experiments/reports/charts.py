@@ -101,6 +101,10 @@ def _thinned(samples: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
     # A log without times still has an order.
     rows["second"] = rows["t"] - rows["t"].min() if timed else range(len(rows))
     words = "seconds since the first decode line" if timed else "decode line, in order"
+    if timed and rows["t"].duplicated().any():
+        # Engines print whole seconds: lines of one second are spread over it, in their order.
+        same = rows.groupby(["t", "rank"])["second"]
+        rows["second"] += same.cumcount() / same.transform("size")
     rows["stretch"] = rows["in_repeat"].map({True: "measured", False: "warm-up or idle"})
     kept = ["second", metric, "stretch", "rank", "line"]
     if len(rows) <= MOST_POINTS:

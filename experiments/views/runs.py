@@ -192,7 +192,7 @@ def _chart(slug: str, number: int, metric: str) -> Any:
     page = found(queries.run_page, slug, number)
     base = page.baseline
     value = None if base is None else base.figures.metric(metric)
-    says = "" if base is None or value is None else f"{base.run.label}: {value:.4g}"
+    says = "" if base is None or value is None else f"{base.run.label}, mean: {value:.4g}"
     return charts.series(frames.samples(page.samples), metric, reference=value, says=says)
 
 

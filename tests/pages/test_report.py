@@ -56,7 +56,7 @@ def test_the_pdf_says_what_the_page_says_and_is_tagged(
 
 
 def test_a_long_table_repeats_its_head_on_every_page(story: Any) -> None:
-    for _ in range(60):
+    for _ in range(35):
         lifecycle.repeat_run(story.slow)
     pages = text_of(
         render.pdf(build.report(queries.investigation_page(story.investigation.slug)))

@@ -58,6 +58,11 @@ def test_a_log_without_times_keeps_its_order() -> None:
     assert "in order" in spec["layer"][0]["encoding"]["x"]["title"]
 
 
+def test_lines_of_one_second_are_spread_over_it() -> None:
+    rows = values(charts.spec(charts.series(frame(4, t=[7.0, 7.0, 7.0, 8.0]), "tok_s")))
+    assert [round(row["second"], 2) for row in rows] == [0.0, 0.33, 0.67, 1.0]
+
+
 def test_an_empty_log_makes_an_empty_chart() -> None:
     spec = charts.spec(charts.series(frame(0), "tok_s"))
     assert all(rows == [] for rows in spec["datasets"].values())
