@@ -31,7 +31,7 @@ _LEASH = (
     *(sys.executable, "-I", "-S", "-c"),
     f"import sys; sys.path[:0] = [{str(ROOT)!r}]; from workers.leash import main; sys.exit(main())",
 )
-MARK = "SPECDEBUG_LEASH"  # in the environment of everything an engine starts
+MARK = "LEASH_MARK"  # in the environment of everything an engine starts
 RECORD = "server.json"
 LOG = "server.log"
 _LOG_FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW
@@ -55,7 +55,7 @@ class Record:
     boot_id: str
     leash: int  # also the process group and the session
     leash_started: str
-    mark: str  # value of $SPECDEBUG_LEASH in the processes
+    mark: str  # value of $LEASH_MARK in the processes
     launched_at: float
 
     @classmethod
