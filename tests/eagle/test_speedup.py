@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdebug.eagle.speedup import (
@@ -64,6 +64,7 @@ def test_a_missing_baseline_is_named_and_a_complete_account_lacks_nothing() -> N
     assert "speculative run" in (missing_cost_run([], None) or "")
 
 
+@settings(deadline=None)
 @given(
     st.floats(10, 500),
     st.floats(10, 500),

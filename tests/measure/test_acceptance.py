@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdebug.measure import acceptance
@@ -21,6 +21,7 @@ def test_an_accuracy_given_in_per_cent_is_refused() -> None:
         acceptance.iid_accept_len(74.7, 3)
 
 
+@settings(deadline=None)
 @given(st.floats(0, 1), st.integers(1, 20))
 def test_constant_accuracy_is_found_back_from_its_length(accuracy: float, steps: int) -> None:
     length = acceptance.iid_accept_len(accuracy, steps)
@@ -51,6 +52,7 @@ def test_positions_beyond_the_histogram_count_as_refused_when_the_depth_is_known
     assert acceptance.conditional_from_histogram([17, 23]) == pytest.approx((23 / 40,))
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 50), min_size=2, max_size=8).filter(lambda h: sum(h) > 0))
 def test_the_chain_over_conditional_rates_is_the_histograms_mean(histogram: list[int]) -> None:
     mean = 1 + sum(k * c for k, c in enumerate(histogram)) / sum(histogram)
