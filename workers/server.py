@@ -185,9 +185,10 @@ class Server:
                 if reason := should_stop():
                     raise RunEnded("cancelled", reason)
                 ended = self.look() is not None  # before the log is read, so that none is missed
-                size = self._tail.size
+                size, own_echo = self._tail.size, False
                 for line in [*self._tail.lines(), *([self._tail.rest()] if ended else [])]:
                     known = classify_line(line)
+                    own_echo = known.kind == "http"  # of our own questions, most likely
                     if known.kind == "ready":
                         return
                     if known.phase is not None and known.phase.name != "failed":
@@ -196,7 +197,7 @@ class Server:
                     if known.kind in FATAL:
                         fatal_at = fatal_at or time.monotonic()
                 now = time.monotonic()
-                heard = now if self._tail.size > size else heard
+                heard = now if self._tail.size > size and not own_echo else heard
                 if ended:
                     raise RunEnded("failed", f"{self.ended_how()} before it was ready{self.why()}")
                 if fatal_at and now - fatal_at > AFTER_FATAL:
@@ -212,7 +213,8 @@ class Server:
                         f"The server has printed nothing for {deadlines.launch:g} s while "
                         f"starting{self.last_line()}",
                     )
-                if now - asked > HEALTH_EVERY:
+                # Only where the log is silent: SGLang answers by generating a token.
+                if min(now - asked, now - heard) > HEALTH_EVERY:
                     asked = now
                     if self._is_healthy(client, url):
                         return

@@ -114,7 +114,7 @@ def _machine(run_id: int) -> Iterator[bool]:
 def _carry_out(run_id: int, token: str, plan: RunPlan) -> None:
     folder = Path(plan.folder)
     with (
-        lease.hold(folder / reaper.HELD, patience=0, give_up=lambda: True),
+        lease.hold(folder / reaper.HELD, patience=5, give_up=lambda: False),
         _until_signalled(),
         Heart(
             lambda progress: _beat(run_id, token, progress),
