@@ -52,7 +52,9 @@ def _overridden(setup: Setup) -> Finding | None:
         if effective is None or effective == asked or topk not in (None, 1):
             return None
         confidence: Confidence = "certain"
-        how = "the engine's own argument list says so"
+        seen = logged.evidence()
+        # A row of the record may come from a write-up as well as from the engine: it has no line.
+        how = f"{seen.source}, line {seen.line}" if seen.line else "effective arguments on record"
     else:
         known = release_knowledge(setup)
         if topk != 1 or steps is None or asked == steps + 1 or known.surely_before("0.4.6"):

@@ -145,7 +145,7 @@ def test_every_hypothesis_has_its_two_verdicts(page: queries.InvestigationPage) 
     assert verdicts == {
         "H1": ("R2", "yes", "refuted"),
         "H2": None,
-        "H3": ("R3", "unknown", "supported"),
+        "H3": ("R3", "unknown", "undecided"),
     }
 
 
