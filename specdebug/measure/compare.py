@@ -117,8 +117,8 @@ def compare(
     as known), tested at .04 because .05 gave 5.8 % false alarms. Neither: "unreplicated".
     looks > 1 (figures topped up and judged again) widens the interval to 98.2 %.
     invalid: why the runs must not be compared at all. say_repeats: work out how many repeats an
-    inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises ValueError on figures that are not
-    positive numbers or on an empty side.
+    inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises ValueError on
+    figures that are not positive numbers or on an empty side.
     """
     for name, values in (("before", before), ("after", after)):
         if not values:
