@@ -1,1 +1,1 @@
-"""What an EAGLE-3 draft is, what its files say and what it costs; never loads weights into a model."""
+"""What an EAGLE-3 draft is, what its files say, what it costs; never loads weights into a model."""

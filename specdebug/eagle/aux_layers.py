@@ -1,5 +1,4 @@
-"""Which hidden states of the target an EAGLE-3 draft is fed: what ids mean, by release and
-framework."""
+"""Which hidden states of the target an EAGLE-3 draft is fed, by release and framework."""
 
 from __future__ import annotations
 

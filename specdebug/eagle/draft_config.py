@@ -1,5 +1,4 @@
-"""A draft's and a target's config.json as far as speculation depends on them; knows nothing of
-releases."""
+"""A draft's and a target's config.json as far as speculation needs them; knows no releases."""
 
 from __future__ import annotations
 

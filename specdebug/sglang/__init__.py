@@ -1,2 +1,1 @@
-"""What the engine does and prints: its flags, rules, logs and answers; no framework, no network, no
-process."""
+"""What the engine does and prints: flags, rules, logs, answers; no framework, network, process."""

@@ -1,5 +1,4 @@
-"""Many decode lines at once, with array arithmetic; falls back line by line where a layout is
-unusual.
+"""Many decode lines at once with array arithmetic; line by line where a layout is unusual.
 
 Lines of one server differ in their digits only. The first line of a layout is read by the slow
 parser and becomes a plan: which run of digits is which column. Every further line with the same
@@ -221,27 +220,17 @@ class BlockParser:
         self, plan: Plan, arr: npt.NDArray[np.uint8], begin: Ints, end: Ints, numbers: Ints
     ) -> list[tuple[str, Rows]]:
         size = len(numbers)
-
-        def whole(run: int) -> Ints:
-            at, width = begin[:, run], end[:, run] - begin[:, run]
-            value = arr[at].astype(np.int64) - 48
-            shortest = int(width.min())
-            for k in range(1, int(width.max())):
-                if k < shortest:
-                    value = value * 10 + (arr[at + k] - 48)
-                else:
-                    more = np.flatnonzero(width > k)
-                    value[more] = value[more] * 10 + (arr[at[more] + k] - 48)
-            return value
+        wanted = [run for pair in plan.columns.values() for run in pair if run is not None]
+        wanted += [*plan.time, *(run for _, run in plan.rank)]
+        value = _values(arr, begin, end, wanted)
 
         def real(run: int, fraction: int | None) -> Floats:
-            value = whole(run).astype(np.float64)
             if fraction is None:
-                return value
+                return value[run].astype(np.float64)
             width = end[:, fraction] - begin[:, fraction]
             # One division of the whole number, so that 1.60 is the float64 nearest to 1.60.
             scale = _POWERS[width]
-            joined: Floats = (value * scale + whole(fraction)) / scale
+            joined: Floats = (value[run] * scale + value[fraction]) / scale
             return joined
 
         columns: dict[Column, Floats] = {}
@@ -253,19 +242,19 @@ class BlockParser:
             else:
                 columns[column] = np.full(size, np.nan)
         times = (
-            self._times([whole(run) for run in plan.time], begin, end, plan)
+            self._times([value[run] for run in plan.time], begin, end, plan)
             if plan.time
             else (np.full(size, np.nan))
         )
         if not plan.rank:
             return [("", Rows(numbers, times, columns))]
         code = np.zeros(size, np.int64)
-        parts = [whole(run) for _, run in plan.rank]
+        parts = [value[run] for _, run in plan.rank]
         for part in parts:
             code = code * 4096 + part % 4096
         out = []
-        for value in np.unique(code).tolist():
-            rows = np.flatnonzero(code == value)
+        for each in np.unique(code).tolist():
+            rows = np.flatnonzero(code == each)
             label = " ".join(
                 f"{name}{int(part[rows[0]])}"
                 for (name, _), part in zip(plan.rank, parts, strict=True)
@@ -304,6 +293,30 @@ class BlockParser:
             seconds = seconds + parts[6] / _POWERS[end[:, run] - begin[:, run]]
         stamps: Floats = seconds
         return stamps
+
+
+def _values(arr: npt.NDArray[np.uint8], begin: Ints, end: Ints, runs: list[int]) -> dict[int, Ints]:
+    """The numbers in these runs of digits; short ones are read together, long ones alone."""
+    start = begin[:, runs].T
+    width = end[:, runs].T - start
+    longest = width.max(axis=1)
+    out: dict[int, Ints] = {}
+    groups = [[at] for at in range(len(runs)) if longest[at] > 2]
+    groups.append([at for at in range(len(runs)) if longest[at] <= 2])
+    for group in groups:
+        if not group:
+            continue
+        at, wide = start[group], width[group]
+        number = arr[at].astype(np.int64) - 48
+        for k in range(1, int(longest[group].max())):
+            # Past the end of a short run stands some other byte, which is not taken; a line ends
+            # with a newline, so there is one.
+            number = np.where(
+                wide > k, number * 10 + arr[np.minimum(at + k, len(arr) - 1)] - 48, number
+            )
+        for row, column in enumerate(group):
+            out[runs[column]] = number[row]
+    return out
 
 
 def _one_by_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:

@@ -1,5 +1,4 @@
-"""One line of an SGLang log by itself: time, rank and message, and the fields of a decode line;
-keeps no state."""
+"""One line of an SGLang log by itself: time, rank, message, decode fields; keeps no state."""
 
 from __future__ import annotations
 

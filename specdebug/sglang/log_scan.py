@@ -28,12 +28,15 @@ def _word(text: bytes) -> int:
     return int.from_bytes(text, "little")
 
 
-_DECODE_WORD, _PREFILL_WORD, _ACCESS_WORD = (
-    _word(b"Decode b"),
-    _word(b"Prefill "),
-    _word(_ACCESS),
-)
-_BRACKET = int.from_bytes(b"] ", "little")
+# How a message begins, with the bracket of its prefix in front or without one, and what follows
+# three bytes on: "Decode out of memory" is no decode line.
+_WORDS = {
+    2: (_word(b"] Decode"), _word(b"] Prefil"), _word(b"] INFO: ")),
+    0: (_word(b"Decode b"), _word(b"Prefill "), _word(b"INFO:   ")),
+}
+_SECOND = 3
+_DECODE_WORD, _PREFILL_WORD = _word(b"ode batc"), _word(b"fill bat")
+_REACH = 16
 
 
 @dataclass(slots=True)
@@ -107,13 +110,10 @@ class Scanner:
     def _by_prefix(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints, int, Ints]:
         """Indices of decode and prefill lines, the number of access lines, all other indices."""
         rest = np.arange(len(starts))
-        if len(data) < 16:
+        if len(data) < _REACH:
             return np.empty(0, np.int64), np.empty(0, np.int64), 0, rest
         words: npt.NDArray[np.uint64] = np.ndarray(
             (len(data) - 7,), np.dtype("<u8"), data, strides=(1,)
-        )
-        pairs: npt.NDArray[np.uint16] = np.ndarray(
-            (len(data) - 1,), np.dtype("<u2"), data, strides=(1,)
         )
         decode: list[Ints] = []
         prefill: list[Ints] = []
@@ -122,19 +122,22 @@ class Scanner:
         def take(offset: int, rest: Ints) -> Ints:
             """Tell the lines whose message starts at `offset`; returns the others."""
             nonlocal access
-            at = starts[rest] + offset
-            inside = at + 8 <= ends[rest]
-            at = np.where(inside, at, 0)
+            lead = 2 if offset >= 2 else 0
+            # No word may reach over the end; a line too short for it cannot be one of these.
+            at = np.minimum(starts[rest] + (offset - lead), len(data) - _REACH)
             word = words[at]
-            if offset >= 2:
-                inside &= pairs[np.maximum(at - 2, 0)] == _BRACKET
-            is_decode = inside & (word == _DECODE_WORD)
-            is_prefill = inside & (word == _PREFILL_WORD)
-            is_access = inside & (word == _ACCESS_WORD)
-            decode.append(rest[is_decode])
-            prefill.append(rest[is_prefill])
-            access += int(is_access.sum())
-            others: Ints = rest[~(is_decode | is_prefill | is_access)]
+            first = _WORDS[lead]
+            told = word == first[2]
+            access += int(told.sum())
+            for kind, wanted, found in (
+                (first[0], _DECODE_WORD, decode),
+                (first[1], _PREFILL_WORD, prefill),
+            ):
+                rows = np.flatnonzero(word == kind)
+                rows = rows[words[at[rows] + (lead + _SECOND)] == wanted]
+                found.append(rest[rows])
+                told[rows] = True
+            others: Ints = rest[~told]
             return others
 
         for offset in self._offsets:

@@ -51,6 +51,7 @@ __all__ = [
 ]
 
 _LONGEST = 1 << 20  # bytes of one line; what is longer is read in pieces
+_BLOCK = 1 << 18  # bytes of decode lines read at once
 _KEPT_ROWS = 400_000  # decode lines kept over all ranks and boots; beyond, tables are thinned
 _KEPT_PROBLEMS = 50
 _KEPT_EXTRAS = 1_000
@@ -198,7 +199,7 @@ class LogReader:
             self._waiting += [data[s:e] for s, e in zip(starts, ends, strict=True)]
         self._waiting_numbers.append(numbers[rows])
         self._waiting_bytes += int((scan.ends[rows] - scan.starts[rows]).sum())
-        if self._waiting_bytes > _LONGEST // 2:
+        if self._waiting_bytes > _BLOCK:
             self._flush()
 
     def _flush(self) -> None:

@@ -1,5 +1,4 @@
-"""What a release makes of a launch command before it serves: values changed, defaults chosen,
-combinations refused."""
+"""What a release makes of a launch command before it serves: changed, defaulted, refused."""
 
 from __future__ import annotations
 

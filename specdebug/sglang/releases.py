@@ -1,5 +1,4 @@
-"""SGLang release numbers: parsed, ordered, and placed among the releases whose rules were read; not
-a changelog."""
+"""SGLang release numbers, parsed, ordered and placed among those read; not a changelog."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from functools import cached_property, total_ordering
 
 _PATTERN = re.compile(
     r"(?<![\d.])v?(\d{1,3})\.(\d{1,3})\.(\d{1,3})"
-    r"(?:[.\-_]?(rc|a|b|dev|post)[.\-_]?(\d{1,12}))?(?:\.dev(\d{1,12}))?(?![\d])",
+    r"(?:[.\-_]?(rc|a|b|dev|post)[.\-_]?(\d{1,12}))?(?:\.dev(\d{1,12}))?(?!\.?\d)",
     re.IGNORECASE,
 )
 _STAGES = {"dev": -4, "a": -3, "b": -2, "rc": -1, "": 0, "post": 1}

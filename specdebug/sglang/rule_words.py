@@ -1,5 +1,4 @@
-"""The words that conditions of the rule table may use, filled from arguments, environment and
-configs."""
+"""The words that the rule table's conditions may use, filled from arguments and configs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The `server_args=` dump of a log, as ServerArgs(...) or as a dict, into values; evaluates
-nothing."""
+"""The `server_args=` dump of a log, as a call or a dict, into values; evaluates nothing."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Splits pasted shell, YAML and JSON into the words of each command, with line numbers; runs
-nothing, expands little."""
+"""Splits pasted shell, YAML and JSON into the words of each command, with lines; runs nothing."""
 
 from __future__ import annotations
 

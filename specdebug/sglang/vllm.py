@@ -1,5 +1,4 @@
-"""vLLM's speculative figures in SGLang's words: log lines, counters, flags; windows count the
-bonus."""
+"""vLLM's speculative figures in SGLang's words: log lines, counters, flags; not vLLM's rules."""
 
 from __future__ import annotations
 

@@ -17,6 +17,8 @@ LINES = [
     b"[2026-01-01 10:00:00 TP0] Prefill batch, #new-seq: 1",
     b"2026-01-01 10:00:00 Decode batch. #running-req: 1",
     b"ValueError: no",
+    b"[2026-01-01 10:00:00 TP0] Decode out of memory. Try to lower your batch size.",
+    b"[2026-01-01 10:00:00 TP0] Prefill out of memory. Try to lower your batch size.",
     b"[2026-01-01 10:00:00] INFO scheduler.py:1: server_args=ServerArgs(a=1)",
     b"",
     b"nothing of interest] here",
@@ -30,7 +32,9 @@ def scan(lines: list[bytes], starting: bool = True) -> Scan:
 
 def check(lines: list[bytes], found: Scan) -> None:
     assert found.decode.tolist() == [at for at, line in enumerate(lines) if b"Decode batch" in line]
-    assert found.prefill.tolist() == [at for at, line in enumerate(lines) if b"Prefill" in line]
+    assert found.prefill.tolist() == [
+        at for at, line in enumerate(lines) if b"Prefill batch" in line
+    ]
     assert found.marked == [
         at for at, line in enumerate(lines) if LOOK.search(line) and b"Decode batch" not in line
     ]
@@ -67,7 +71,7 @@ def test_a_serving_piece_is_searched_for_trouble_only_when_it_shows_a_sign(
 
 
 def test_an_event_glued_to_a_decode_line_is_looked_at_too() -> None:
-    glued = LINES[1] + LINES[9]
+    glued = LINES[1] + LINES[-1]
     found = scan([LINES[1], glued])
     assert found.decode.tolist() == [0, 1]
     assert found.marked == [1]

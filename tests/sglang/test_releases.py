@@ -22,13 +22,11 @@ def test_a_release_is_found_in_what_people_write(text: str, plain: str) -> None:
     assert str(Release.parse(text)) == plain
 
 
-@pytest.mark.parametrize("text", ["", "latest", "main", "1.2", "10.0.0.1.5"])
+@pytest.mark.parametrize("text", ["", "latest", "main", "1.2", "127.0.0.1", "0.5.9.1"])
 def test_a_text_without_a_release_says_how_to_write_one(text: str) -> None:
-    if Release.find(text) is None:
-        with pytest.raises(ValueError, match=r"0\.5\.10\.post1"):
-            Release.parse(text)
-    else:
-        assert text.startswith("10")
+    assert Release.find(text) is None
+    with pytest.raises(ValueError, match=r"0\.5\.10\.post1"):
+        Release.parse(text)
 
 
 def test_order_puts_candidates_before_and_posts_after_a_release() -> None:
