@@ -178,7 +178,7 @@ def story_rows() -> list[Measured]:
 
 
 class Make:
-    """The helpers above, reachable from tests without an import path."""
+    """The builders above, reachable from tests without an import path."""
 
     stretch = staticmethod(stretch)
     boot = staticmethod(boot)

@@ -295,7 +295,7 @@ def test_a_failed_run_shows_its_reason_and_is_not_compared(make: Any) -> None:
 
 
 def test_a_report_over_single_figures_needs_no_statistics_package() -> None:
-    # Importing them takes seconds, which the first page of a session would wait for.
+    # Importing them takes seconds, which the first page shown would wait for.
     code = (
         "import sys; from specdebug.diagnosis.post_mortem import build_post_mortem; "
         "from specdebug.diagnosis.record import Record, RunRow; "
