@@ -270,6 +270,7 @@ def repeat_row(run: Run, repeat: plan.Repeat, concurrency: int) -> Repeat:
         accept_len=accept_len,
         step_ms=step_ms,
         output_sha256=_outputs(requests),
+        prompts_sha256=_hash(sorted(r.prompt for r in requests)) if requests else "",
     )
 
 
@@ -288,7 +289,10 @@ def _outputs(requests: Sequence[plan.Request]) -> str:
     """One hash over all outputs of a repeat, in the prompts' order whatever finished first."""
     if not requests or not all(r.output_sha256 for r in requests):
         return ""
-    lines = sorted(f"{r.prompt} {r.output_sha256}" for r in requests)
+    return _hash(sorted(f"{r.prompt} {r.output_sha256}" for r in requests))
+
+
+def _hash(lines: Sequence[str]) -> str:
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
 

@@ -80,6 +80,7 @@ def family(found: Dossier, facts: RunFacts) -> list[RunFacts]:
         if other.run.number < facts.run.number
         and other.measured
         and other.speculative
+        and not_comparable(facts, other) is None
         and _family_key(found, other) == key
     ]
 
@@ -135,7 +136,32 @@ def _baseline_rows(found: Dossier, facts: RunFacts) -> list[Measured]:
     base = found.run(facts.run.baseline_id) or found.baseline
     if base is None or not base.measured or base.run.pk == facts.run.pk:
         return []
+    if not_comparable(facts, base) is not None:
+        return []
     return [measured(base, asked=False)]
+
+
+def not_comparable(one: RunFacts, other: RunFacts) -> str | None:
+    """Why two runs must not be compared at all; None when nothing speaks against it."""
+    if one.run.engine != other.run.engine:
+        return f"{one.run.label} ran on {one.run.engine}, {other.run.label} on {other.run.engine}"
+    mine, theirs = (r.run.plan.get("workload") or {} for r in (one, other))
+    differing = sorted(
+        key
+        for key in mine.keys() & theirs.keys()
+        # More repeats of the same work are more of the same figure.
+        if key not in ("repeats", "warm_up_prompts") and mine[key] != theirs[key]
+    )
+    if differing:
+        return "the workloads differ in " + ", ".join(
+            f"{key} ({theirs[key]} and {mine[key]})" for key in differing
+        )
+    asked, before = one.figures.prompts, other.figures.prompts
+    if asked and before and asked != before:
+        return f"{one.run.label} and {other.run.label} were asked different prompts"
+    if one.run.host and other.run.host and one.run.host != other.run.host:
+        return f"{one.run.label} ran on {one.run.host}, {other.run.label} on {other.run.host}"
+    return None
 
 
 def measured(facts: RunFacts, *, asked: bool) -> Measured:

@@ -15,7 +15,7 @@ from typing import IO, Any, cast
 from django.db import transaction
 
 from experiments import evidence, store
-from experiments.checkup.cases import files_of
+from experiments.checkup.cases import files_of, not_comparable
 from experiments.checkup.look import captured_layers
 from experiments.models import AppliedCheck, Evidence, Run, Verdict
 from experiments.queries import Dossier, HypothesisFacts, RunFacts
@@ -148,26 +148,6 @@ def _outcome(found: Dossier, facts: RunFacts) -> verdicts.PredictionVerdict:
 
 def _positive(values: Sequence[float]) -> tuple[float, ...]:
     return tuple(v for v in values if v > 0)
-
-
-def not_comparable(one: RunFacts, other: RunFacts) -> str | None:
-    """Why two runs must not be compared at all; None when nothing speaks against it."""
-    if one.run.engine != other.run.engine:
-        return f"{one.run.label} ran on {one.run.engine}, {other.run.label} on {other.run.engine}"
-    mine, theirs = (r.run.plan.get("workload") or {} for r in (one, other))
-    differing = sorted(
-        key
-        for key in mine.keys() & theirs.keys()
-        # More repeats of the same work are more of the same figure.
-        if key not in ("repeats", "warm_up_prompts") and mine[key] != theirs[key]
-    )
-    if differing:
-        return "the workloads differ in " + ", ".join(
-            f"{key} ({theirs[key]} and {mine[key]})" for key in differing
-        )
-    if one.run.host and other.run.host and one.run.host != other.run.host:
-        return f"{one.run.label} ran on {one.run.host}, {other.run.label} on {other.run.host}"
-    return None
 
 
 def pooled_spread(found: Dossier, facts: RunFacts, metric: str) -> tuple[float | None, int | None]:

@@ -120,6 +120,7 @@ class Repeat(models.Model):
     accept_len = models.FloatField(null=True, blank=True, help_text="bonus token included")
     step_ms = models.FloatField(null=True, blank=True)
     output_sha256 = models.CharField(max_length=64, blank=True)
+    prompts_sha256 = models.CharField(max_length=64, blank=True, help_text="of the prompts' ids")
 
     class Meta:
         ordering = ["index"]

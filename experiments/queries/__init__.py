@@ -7,7 +7,13 @@ from experiments.queries.dossier import (
     RunFacts,
     dossier,
 )
-from experiments.queries.figures import Figure, Figures, figures_in_words, figures_of
+from experiments.queries.figures import (
+    Figure,
+    Figures,
+    figures_in_words,
+    figures_of,
+    outputs_equal,
+)
 from experiments.queries.goal import Goal, closing_obstacles, goal_of
 from experiments.queries.pages import (
     FindingPage,
@@ -49,6 +55,7 @@ __all__ = [
     "home",
     "hypothesis_page",
     "investigation_page",
+    "outputs_equal",
     "run_live",
     "run_page",
 ]

@@ -40,7 +40,8 @@ class Figures:
     """What the repeats of one run say together; None where no repeat knows it.
 
     accept_len pools counts over the repeats where they are known, and is their mean otherwise.
-    histogram[k]: verify passes that accepted exactly k drafts, summed over the repeats.
+    histogram[k]: verify passes that accepted exactly k drafts, summed over the repeats. outputs,
+    prompts: hashes of what was answered and asked, where known.
     """
 
     tok_s: Figure | None = None
@@ -53,6 +54,7 @@ class Figures:
     seconds: float | None = None
     histogram: tuple[int, ...] | None = None
     outputs: tuple[str, ...] = ()
+    prompts: frozenset[str] = frozenset()
 
     @property
     def n(self) -> int:
@@ -118,7 +120,19 @@ def figures_of(repeats: Sequence[Repeat]) -> Figures:
         seconds=sum(seconds) if seconds else None,
         histogram=_histogram(rows),
         outputs=tuple(r.output_sha256 for r in rows if r.output_sha256),
+        prompts=frozenset(r.prompts_sha256 for r in rows if r.prompts_sha256),
     )
+
+
+def outputs_equal(one: Figures, other: Figures) -> bool | None:
+    """Whether two runs gave the same outputs to the same prompts; None where it cannot be said.
+
+    Greedy speculative decoding must not change a token, so False for a run and its baseline means
+    that the outputs of one of them are wrong.
+    """
+    if not one.outputs or not other.outputs or one.prompts != other.prompts:
+        return None
+    return set(one.outputs) == set(other.outputs)
 
 
 def figures_in_words(run: Run) -> str:

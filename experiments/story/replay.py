@@ -124,9 +124,10 @@ def _make(pace: Pace) -> Investigation:
     )
     third = _hypothesis(
         investigation,
-        "The draft is fed other layers than in training; with the right ones throughput rises",
+        "The draft is fed other layers than in training; with the right ones more is accepted",
         "Features in slots where training had others make the draft guess worse.",
         baseline=deep,
+        metric="accept_len",
         effective={DRAFT_TOKENS: 16},
         layers=FEATURES,
         follows_from=second,
@@ -149,17 +150,18 @@ def _hypothesis(
     *,
     baseline: Run,
     effective: dict[str, int],
+    metric: str = "tok_s",
     layers: list[str | int] | None = None,
     follows_from: Hypothesis | None = None,
 ) -> Hypothesis:
-    """A hypothesis with its prediction (throughput rises) and its applied checks."""
+    """A hypothesis with its prediction (the metric rises) and its applied checks."""
     row = lifecycle.add_hypothesis(
         investigation=investigation,
         claim=claim,
         mechanism=mechanism,
         links=[("follows-from", follows_from)] if follows_from else [],
     )
-    lifecycle.register_prediction(hypothesis=row, baseline=baseline)
+    lifecycle.register_prediction(hypothesis=row, baseline=baseline, metric=metric)
     for key, value in effective.items():
         lifecycle.add_applied_check(
             hypothesis=row, kind="effective-equals", key=key, expected=value

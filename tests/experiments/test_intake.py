@@ -65,6 +65,7 @@ def test_the_figures_of_a_repeat_are_derived_by_their_definitions(
     assert repeat.step_ms == pytest.approx(1000 * (126 / 78) / 32)
     assert repeat.accept_histogram == [30, 48]
     assert len(repeat.output_sha256) == 64
+    assert len(repeat.prompts_sha256) == 64
 
 
 def test_step_time_counts_the_requests_that_share_a_step() -> None:

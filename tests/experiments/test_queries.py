@@ -251,3 +251,15 @@ def test_figures_in_words_name_spread_and_n(investigation: Investigation) -> Non
     assert queries.figures_in_words(run) == (
         "57.0 ± 1.4 tok/s (n=2), accept length 1.60, 28.1 ms a step"
     )
+
+
+def test_outputs_are_compared_only_where_the_prompts_were_the_same() -> None:
+    def figures(prompts: str, outputs: str) -> queries.Figures:
+        return queries.figures_of(
+            [Repeat(index=0, tok_s=1.0, prompts_sha256=prompts, output_sha256=outputs)]
+        )
+
+    assert queries.outputs_equal(figures("p", "a"), figures("p", "a")) is True
+    assert queries.outputs_equal(figures("p", "a"), figures("p", "b")) is False
+    assert queries.outputs_equal(figures("p", "a"), figures("q", "b")) is None
+    assert queries.outputs_equal(figures("p", "a"), figures("", "")) is None

@@ -122,6 +122,19 @@ def test_runs_of_different_engines_are_not_compared(hypothesis: Hypothesis) -> N
     assert "ran on" in verdict.outcome_reason
 
 
+def test_runs_that_were_asked_different_prompts_are_not_compared(
+    hypothesis: Hypothesis, baseline: Run
+) -> None:
+    run = run_with(hypothesis, [500.0])
+    baseline.repeats.update(prompts_sha256="1" * 64)
+    run.repeats.update(prompts_sha256="2" * 64)
+    verdict = verdict_of(run)
+    assert verdict.outcome == "undecided"
+    assert "different prompts" in verdict.outcome_reason
+    run.repeats.update(prompts_sha256="1" * 64)
+    assert verdict_of(run).outcome == "supported"
+
+
 def test_a_failed_run_decides_nothing(hypothesis: Hypothesis) -> None:
     run = run_with(hypothesis, [])
     Run.objects.filter(pk=run.pk).update(state="failed", reason="out of memory")

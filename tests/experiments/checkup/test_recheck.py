@@ -61,14 +61,33 @@ def test_the_override_lives_from_the_run_that_showed_it_to_the_one_that_did_not(
     ]
 
 
+def test_a_baseline_under_another_workload_is_no_baseline(
+    investigation: Investigation, measured: Callable[..., Run]
+) -> None:
+    plain = measured("plain")
+    lifecycle.edit_investigation(investigation, baseline=plain)
+    request = plan.Request("p0", 8.0, 10, 64, spec_verify_ct=39)
+    other = plan.Request("p1", 8.0, 10, 64, spec_verify_ct=39)
+    slow = (plan.Repeat(0, 0.0, 16.0, (request, other)),)
+    run = measured("steps1", repeats=slow)
+    assert "slower-than-baseline" in codes(run)
+    run.plan["workload"]["concurrency"] = 8
+    run.save()
+    checkup.recheck(run)
+    assert "slower-than-baseline" not in codes(run)
+    assert "slower-than-baseline" in {u["code"] for u in run.untried}
+
+
 def test_a_runs_page_speaks_in_the_words_of_that_run(
     investigation: Investigation, measured: Callable[..., Run]
 ) -> None:
     plain = measured("plain")
     lifecycle.edit_investigation(investigation, baseline=plain)
     for seconds in (8.0, 16.0):
-        request = plan.Request("p", seconds, 10, 64, spec_verify_ct=39)
-        measured("steps1", repeats=(plan.Repeat(0, 0.0, seconds, (request,)),))
+        requests = tuple(
+            plan.Request(f"p{n}", seconds, 10, 64, spec_verify_ct=39) for n in range(2)
+        )
+        measured("steps1", repeats=(plan.Repeat(0, 0.0, 2 * seconds, requests),))
 
     def said(number: int) -> str:
         found = queries.run_page(investigation.slug, number).findings
