@@ -54,7 +54,7 @@ def interpreter() -> Path:
     root = Path(cache) if cache else (Path(base) if base else Path.home() / ".cache") / "specdebug"
     found = root / "sglang-cpu" / str(RELEASE) / "bin" / "python"
     if not found.exists():
-        pytest.skip("the real SGLang is not installed: run bin/setup-sglang-cpu")
+        pytest.fail("the real SGLang is not installed: run bin/setup-sglang-cpu")
     return found
 
 
