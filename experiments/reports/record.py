@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from experiments.checkup.cases import measured
-from experiments.models import Finding, HypothesisLink
+from experiments.models import ConfigChange, Finding, HypothesisLink
 from experiments.queries import Dossier, FindingFacts, HypothesisFacts, RunFacts
 from experiments.reports.terms import predicted
 from specdebug.diagnosis import record as plain
@@ -65,9 +65,16 @@ def _run(found: Dossier, facts: RunFacts) -> plain.RunRow:
         requested={k: e.requested for k, e in facts.config.items() if e.was_requested},
         effective={k: e.effective for k, e in facts.config.items() if e.effective_known},
         changes=tuple(
-            plain.ChangeRow(c.key, c.before, c.after, c.kind, c.note) for c in facts.changes
+            plain.ChangeRow(c.key, _before(c), c.after, c.kind, c.note) for c in facts.changes
         ),
     )
+
+
+def _before(change: ConfigChange) -> Any:
+    """What stood there before, in words where nothing did."""
+    if change.before is None and change.kind != ConfigChange.Kind.PATCH:
+        return "not set"
+    return change.before
 
 
 def _hypothesis(facts: HypothesisFacts) -> plain.HypothesisRow:
