@@ -95,7 +95,7 @@ def test_an_address_with_a_password_is_refused_without_quoting_it() -> None:
 
 OWN = {
     "PATH": "/bin",
-    "HOME": "/root",
+    "HOME": "/home/me",
     "LC_ALL": "C",
     "CUDA_VISIBLE_DEVICES": "0",
     "DATABASE_URL": "postgres://x",
@@ -112,7 +112,7 @@ def test_of_the_workers_environment_only_named_things_are_handed_down() -> None:
     child = engines.environment(engines.Engine("x", module="x"), {}, OWN)
     assert child == {
         "PATH": "/bin",
-        "HOME": "/root",
+        "HOME": "/home/me",
         "LC_ALL": "C",
         "CUDA_VISIBLE_DEVICES": "0",
         "PYTHONUNBUFFERED": "1",
