@@ -8,8 +8,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-_MAX_TEXT = 1_000_000
+_MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
 _QUOTED_LINES = 60
+_LAUNCHES = re.compile(r"sglang|vllm|\bsh\b|bash")
 _OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
 _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
 _PROMPT = re.compile(
@@ -171,6 +172,7 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
     flags."""
     start = 0
     parts: list[tuple[str, bool]] = []
+    quote, launches = "", False
     for number, raw in enumerate(lines, 1):
         line = _COMPOSE.sub("", raw)
         if not parts:
@@ -179,7 +181,7 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
         stripped = line.strip()
         goes_on = bool(parts) and parts[-1][1]
         if parts and not goes_on:
-            if re.match(r"^--?[a-z]", stripped) and "".join(p for p, _ in parts).strip():
+            if re.match(r"^--?[a-z]", stripped) and any(p.strip() for p, _ in parts[:3]):
                 problems.append((number, f"line {number} {_NO_BACKSLASH}"))
             else:
                 yield start, "\n".join(part for part, _ in parts)
@@ -196,18 +198,23 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
         if ends and ends[1]:
             problems.append((number, f"line {number}: {_SPACES_AFTER}"))
         body = line[: ends.start()] + " " if ends else line
-        more = bool(ends) or _stays_open([*(part for part, _ in parts), body], lines[number:])
-        parts.append((body, more))
+        if not parts:
+            quote, launches = "", False
+        quote = _open_quote(body, quote)
+        launches = launches or _LAUNCHES.search(body) is not None
+        # A quote of a launch that a later line closes; an apostrophe in prose opens none.
+        spans = (
+            quote
+            and launches
+            and any(quote in line for line in lines[number : number + _QUOTED_LINES])
+        )
+        parts.append((body, bool(ends or spans)))
     if parts:
         yield start, "\n".join(part for part, _ in parts)
 
 
-def _stays_open(parts: list[str], following: list[str]) -> bool:
-    """Whether a quote of a launch is open at the end of its line and closed on a later one."""
-    text = "\n".join(parts)[-20_000:]
-    if not re.search(r"sglang|vllm|\bsh\b|bash", text):
-        return False
-    quote = ""
+def _open_quote(text: str, quote: str) -> str:
+    """The quote that is open behind `text` when `quote` was open in front of it ("" for none)."""
     at = 0
     while at < len(text):
         if text[at] == "\\" and quote != "'":
@@ -217,7 +224,7 @@ def _stays_open(parts: list[str], following: list[str]) -> bool:
         elif text[at] in "'\"":
             quote = text[at]
         at += 1
-    return bool(quote) and any(quote in line for line in following[:_QUOTED_LINES])
+    return quote
 
 
 def _shell(lines: list[str], problems: list[tuple[int, str]]) -> list[Command]:
