@@ -180,6 +180,7 @@ def measured(facts: RunFacts, *, asked: bool) -> Measured:
         draft_tokens=_number(facts.effective(DRAFT_TOKENS)) if speculative else None,
         tok_s=tuple(v for v in figures.values("tok_s") if v > 0),
         accept_len=figures.accept_len,
+        accept_rate=figures.accept_rate,
         running=concurrency,
         concurrency=concurrency,
         # With a histogram the drafts are counted there.
@@ -196,6 +197,8 @@ def in_words(facts: RunFacts) -> str:
         words.append(f"n={figures.n}")
     if figures.accept_len is not None:
         words.append(f"accept length {figures.accept_len:.4g}")
+    if figures.accept_rate is not None:
+        words.append(f"accept rate {figures.accept_rate:.4g}")
     return ", ".join(words)
 
 

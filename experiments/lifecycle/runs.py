@@ -212,6 +212,7 @@ class RecordedRepeat:
 
     tok_s: float
     accept_len: float | None = None
+    accept_rate: float | None = None  # as the release logs it
 
 
 def record_run(
@@ -238,7 +239,7 @@ def record_run(
     """
     figures = list(repeats)
     for figure in figures:
-        for value in (figure.tok_s, figure.accept_len):
+        for value in (figure.tok_s, figure.accept_len, figure.accept_rate):
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise Refused(f"the figure {value!r} is not above zero")
     running = 1 if concurrency is None else concurrency
@@ -279,6 +280,7 @@ def record_run(
                 index=index,
                 tok_s=figure.tok_s,
                 accept_len=length,
+                accept_rate=figure.accept_rate,
                 step_ms=None if length is None else 1000 * length * running / figure.tok_s,
             )
     return run

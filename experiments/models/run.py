@@ -118,6 +118,11 @@ class Repeat(models.Model):
     accept_histogram = models.JSONField(null=True, blank=True)
     tok_s = models.FloatField(help_text="output tokens per second of wall time")
     accept_len = models.FloatField(null=True, blank=True, help_text="bonus token included")
+    accept_rate = models.FloatField(
+        null=True,
+        blank=True,
+        help_text="as a write-up states it; the formula depends on the release",
+    )
     step_ms = models.FloatField(null=True, blank=True)
     output_sha256 = models.CharField(max_length=64, blank=True)
     prompts_sha256 = models.CharField(max_length=64, blank=True, help_text="of the prompts' ids")

@@ -40,13 +40,15 @@ class Figures:
     """What the repeats of one run say together; None where no repeat knows it.
 
     accept_len pools counts over the repeats where they are known, and is their mean otherwise.
-    histogram[k]: verify passes that accepted exactly k drafts, summed over the repeats. outputs,
-    prompts: hashes of what was answered and asked, where known.
+    accept_rate: as recorded, never derived. histogram[k]: verify passes that accepted exactly k
+    drafts, summed over the repeats. outputs, prompts: hashes of what was answered and asked, where
+    known.
     """
 
     tok_s: Figure | None = None
     accept_len: float | None = None
     accept_lens: Figure | None = None
+    accept_rate: float | None = None
     step_ms: Figure | None = None
     verify_ct: int | None = None
     requests: int | None = None
@@ -103,6 +105,7 @@ def figures_of(repeats: Sequence[Repeat]) -> Figures:
     """The figures of one run; `repeats` in any order."""
     rows = sorted(repeats, key=lambda r: r.index)
     lengths = _figure([r.accept_len for r in rows])
+    rates = _figure([r.accept_rate for r in rows])
     verify_ct = _total([r.verify_ct for r in rows])
     tokens, requests = _total([r.tokens for r in rows]), _total([r.requests for r in rows])
     pooled = None
@@ -113,6 +116,7 @@ def figures_of(repeats: Sequence[Repeat]) -> Figures:
         tok_s=_figure([r.tok_s for r in rows]),
         accept_len=pooled if pooled is not None else (lengths.mean if lengths else None),
         accept_lens=lengths,
+        accept_rate=rates.mean if rates else None,
         step_ms=_figure([r.step_ms for r in rows]),
         verify_ct=verify_ct,
         requests=requests,

@@ -97,7 +97,11 @@ class _Loader:
         run = lifecycle.record_run(
             investigation=self.investigation,
             title=step["title"],
-            repeats=[lifecycle.RecordedRepeat(step["tok_s"], step.get("accept_len"))],
+            repeats=[
+                lifecycle.RecordedRepeat(
+                    step["tok_s"], step.get("accept_len"), step.get("accept_rate")
+                )
+            ],
             engine="sglang",
             engine_release=self.story["notes"]["engine_version"],
             server_args=step["args"],

@@ -45,6 +45,8 @@ def rates(case: Case) -> str | None:
         for stretch in boot.stretches:
             if any(not math.isnan(r) for r in stretch.accept_rate):
                 return None
+    if any(row.accept_len and row.accept_rate for row in case.measured):
+        return None
     return "decode lines with accept len and accept rate (0.5.4 and later)"
 
 

@@ -27,7 +27,7 @@ def test_the_page_shows_goal_gap_timeline_and_open_findings(
     assert "33.2" in page
     assert page.count("recorded, unreplicated") >= 4
     assert page.index("aux-layer-mismatch") < page.index("too-few-samples")
-    for part in ("regression against R1: cost", "9 findings", "verified as fixed", "Ruled out"):
+    for part in ("regression against R1: cost", "10 findings", "verified as fixed", "Ruled out"):
         assert part in page, part
 
 

@@ -129,6 +129,14 @@ def test_what_the_people_did_not_see_comes_out_of_the_figures(story: Investigati
     assert [code for code in words if words[code] not in said[code]] == []
 
 
+def test_the_window_of_two_is_read_off_length_and_rate_and_the_window_of_sixteen_is_as_asked(
+    story: Investigation,
+) -> None:
+    window = finding("effective-window-inferred")
+    assert life("effective-window-inferred") == [("opened", "R1"), ("fixed", "R2")]
+    assert window.state == "fixed"
+
+
 def test_a_cost_seen_at_two_depths_is_not_called_fixed_by_a_run_without_a_figure(
     story: Investigation,
 ) -> None:
