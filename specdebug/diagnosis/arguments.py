@@ -110,10 +110,20 @@ class Setup:
         guess = prediction(self)
         value = guess.effective.get(key) if guess is not None else None
         if guess is None or value is None:
-            return self.asked(key)
+            return self._chained(key) or self.asked(key)
         if key in guess.depends_on_release and not _settled(guess, key):
             return self.asked(key)
         return Fact(value.value, "prediction", None, f"{key}={value.value!r}: {value.why}")
+
+    def _chained(self, key: str) -> Fact | None:
+        """The one prediction that flags quoted in part allow: with topk 1 steps decide."""
+        if key != DRAFT_TOKENS or self.launch is None or self.launch.engine != FRAGMENT:
+            return None
+        steps, topk = self.asked_number(NUM_STEPS), self.asked_number(TOPK)
+        if steps is None or topk != 1 or release_knowledge(self).surely_before(_OVERRIDES):
+            return None
+        why = f"{DRAFT_TOKENS}={steps + 1}: with topk 1 it is num_steps + 1"
+        return Fact(steps + 1, "prediction", None, why)
 
     def number(self, key: str) -> int | None:
         """`in_force` as an integer."""
@@ -139,7 +149,8 @@ class Setup:
 
 
 # Older releases have no override of draft tokens; nobody has been seen to serve with them since.
-_EVERYBODY = Release.parse("0.4.6")
+_OVERRIDES = "0.4.6"
+_EVERYBODY = Release.parse(_OVERRIDES)
 
 
 def _settled(guess: Prediction, key: str) -> bool:

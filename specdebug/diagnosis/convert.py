@@ -71,14 +71,27 @@ def launch(command: LaunchCommand, source: str) -> Launch:
 _QUOTED = re.compile(r"(?<![\w-])--(speculative-[a-z-]+)(?:[= ]+)([\w./-]*[\w/])")
 
 
+# The same as a keyword argument or in a YAML file, one to a line.
+_KEYED = re.compile(
+    r"^\s*[\"']?(speculative[-_][a-z_-]+|max[-_]running[-_]requests)[\"']?\s*[:=]\s*"
+    r"[\"']?([\w./-]*[\w/])[\"']?\s*[,)]*\s*(?:#.*)?$"
+)
+# Beside these the keys are effective arguments, not asked ones.
+_EFFECTIVE = ("server_args=", "ServerArgs(", "internal_states")
+
+
 def quoted_flags(text: str, source: str) -> Launch | None:
     """Speculative flags quoted in prose, as a launch that is known in part only."""
     requested: dict[str, Fact] = {}
+    keyed = text.lstrip()[:1] not in ("{", "[") and not any(sign in text for sign in _EFFECTIVE)
     for number, line in enumerate(text.splitlines(), start=1):
-        for match in _QUOTED.finditer(line):
+        found = list(_QUOTED.finditer(line))
+        if not found and keyed and len(line) < 400 and (match := _KEYED.match(line)):
+            found = [match]
+        for match in found:
             name, raw = match.group(1).replace("-", "_"), match.group(2)
             value = int(raw) if raw.isdigit() else raw
-            requested.setdefault(name, Fact(value, source, number, match.group(0)))
+            requested.setdefault(name, Fact(value, source, number, match.group(0).strip()))
     if not requested:
         return None
     first = next(iter(requested.values()))
@@ -100,6 +113,7 @@ def state(info: ServerInfo, source: str) -> ServerState:
         Fact(limits[0], source, None, f"effective_max_running_requests_per_dp: {limits[0]}")
         if limits
         else None,
+        tuple(lengths),
     )
 
 

@@ -154,6 +154,7 @@ class ServerState:
     release: str | None = None
     accept_len: Fact | None = None
     max_running_per_rank: Fact | None = None
+    rank_accept_lens: tuple[float, ...] = ()  # bonus included, since the start or the last flush
 
 
 @dataclass(frozen=True, slots=True)

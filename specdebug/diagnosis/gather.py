@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +17,16 @@ from specdebug.diagnosis.facts import (
     Boot,
     Case,
     ConfigFile,
-    Fact,
     Input,
     InputSummary,
-    Launch,
-    Measured,
-    Positions,
-    ServerState,
     Stretch,
-    Training,
 )
+from specdebug.diagnosis.gathered import Gathered, assemble
 from specdebug.eagle import checkpoint
 from specdebug.sglang import benches, flags, logs, meta_info, metrics, server_info, vllm
-from specdebug.sglang.recognise import recognise
+from specdebug.sglang.log_line import engine_free
+from specdebug.sglang.pasted import json_values
+from specdebug.sglang.recognise import announces, of_value, recognise
 
 __all__ = ["build_case"]
 
@@ -39,21 +36,6 @@ WHOLE = 64 << 20
 
 class Unusable(Exception):
     """The input cannot be used; the message says why and what to do."""
-
-
-@dataclass
-class _Gathered:
-    launches: list[Launch] = field(default_factory=list)
-    boots: list[Boot] = field(default_factory=list)
-    states: list[ServerState] = field(default_factory=list)
-    measured: list[Measured] = field(default_factory=list)
-    positions: list[Positions] = field(default_factory=list)
-    draft: ConfigFile | None = None
-    target: ConfigFile | None = None
-    header: ConfigFile | None = None
-    tensors: dict[str, list[int]] = field(default_factory=dict)
-    notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
-    bench_flags: dict[str, Fact] = field(default_factory=dict)
 
 
 def build_case(
@@ -68,7 +50,7 @@ def build_case(
     engine_version, baseline (output tok/s without speculation) and notes (the keys of a notes.json)
     win over what the files say. Never raises on the content of an input: see Case.inputs.
     """
-    found = _Gathered()
+    found = Gathered()
     summaries: list[InputSummary] = []
     seen: set[str] = set()
     for given in inputs:
@@ -95,7 +77,7 @@ def build_case(
         found.notes["engine_version"] = (engine_version, "--engine-version")
     if baseline is not None:
         found.notes["baseline_tok_s"] = (baseline, "--baseline")
-    return _assemble(found, tuple(summaries))
+    return assemble(found, tuple(summaries))
 
 
 def _head(given: Input) -> bytes:
@@ -122,7 +104,7 @@ def _json(given: Input) -> dict[str, Any]:
     return data
 
 
-def _read_launches(found: _Gathered, given: Input, text: str) -> int:
+def _read_launches(found: Gathered, given: Input, text: str) -> int:
     commands = [convert.launch(command, given.name) for command in flags.parse_command(text)]
     if not commands:
         # Prose that quotes flags says what was asked, though not the whole command.
@@ -132,7 +114,7 @@ def _read_launches(found: _Gathered, given: Input, text: str) -> int:
     return len(commands)
 
 
-def _read_release(found: _Gathered, given: Input, text: str) -> bool:
+def _read_release(found: Gathered, given: Input, text: str) -> bool:
     """A release named beside the engine's name: an image tag, an install line, prose."""
     version = convert.release_in_prose(text[: 1 << 16])
     if version is None or "engine_version" in found.notes:
@@ -141,16 +123,18 @@ def _read_release(found: _Gathered, given: Input, text: str) -> bool:
     return True
 
 
-def _read_command(found: _Gathered, given: Input) -> str:
+def _read_command(found: Gathered, given: Input) -> str:
     text = convert.decode(_bytes(given))
     count = _read_launches(found, given, text)
     extra = _read_runs(found, given, text)
+    _read_values(found, given, text)
+    _read_pasted_log(found, given, text)
     if not count and not extra:
         raise Unusable("looks like a command, but launches no server this tool knows")
     return _counted(count, "launch command") + (f", {_counted(extra, 'run')}" if extra else "")
 
 
-def _read_runs(found: _Gathered, given: Input, text: str) -> int:
+def _read_runs(found: Gathered, given: Input, text: str) -> int:
     report = benches.read_benches(text)
     count = 0
     for run in report.runs:
@@ -168,7 +152,7 @@ def _read_runs(found: _Gathered, given: Input, text: str) -> int:
     return count
 
 
-def _read_bench(found: _Gathered, given: Input) -> str:
+def _read_bench(found: Gathered, given: Input) -> str:
     text = convert.decode(_bytes(given))
     count = _read_runs(found, given, text)
     launches = _read_launches(found, given, text)
@@ -178,7 +162,7 @@ def _read_bench(found: _Gathered, given: Input) -> str:
     return _counted(count, "run")
 
 
-def _read_log(found: _Gathered, given: Input) -> str:
+def _read_log(found: Gathered, given: Input) -> str:
     if isinstance(given.data, Path):
         log = logs.read_log(given.data, given.name)
     else:
@@ -194,6 +178,7 @@ def _read_log(found: _Gathered, given: Input) -> str:
         _read_launches(found, given, head)
     elif log.is_excerpt:
         _read_release(found, given, head)
+    runs = _read_beside(found, given, log.is_excerpt)
     count = sum(t.count for b in log.boots for t in b.decode.values())
     excerpt = ", an excerpt without start-up lines" if log.is_excerpt else ""
     unread = (
@@ -202,7 +187,45 @@ def _read_log(found: _Gathered, given: Input) -> str:
         else ""
     )
     starts = _counted(len(boots), "start")
-    return f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
+    beside = f", {_counted(runs, 'run')}" if runs else ""
+    return (
+        f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
+        f"{beside}"
+    )
+
+
+def _read_beside(found: Gathered, given: Input, is_excerpt: bool) -> int:
+    """Benchmark figures in the same paste as log lines.
+
+    A whole log may hold a client's printed table; an excerpt also what a person wrote around it.
+    """
+    size = len(given.data) if isinstance(given.data, bytes) else given.data.stat().st_size
+    if size > HEAD:
+        return 0
+    text = convert.decode(_bytes(given))
+    if not is_excerpt and "Serving Benchmark Result" not in text:
+        return 0
+    _read_values(found, given, text)
+    # Blanked, not dropped: line numbers are evidence.
+    own = [line if engine_free(line) else "" for line in text.splitlines()]
+    return _read_runs(found, given, "\n".join(own))
+
+
+def _read_values(found: Gathered, given: Input, text: str) -> list[str]:
+    """Configs, headers and notes pasted among other words; returns their kinds."""
+    if text.lstrip()[:1] == "{":
+        return []  # a file of JSON was recognised as a whole
+    out: list[str] = []
+    for _, value in json_values(text):
+        kind = of_value(value).kind
+        if kind in _PASTED_KINDS:
+            whole = Input(given.name, json.dumps(value).encode())
+            try:
+                _READERS[kind](found, whole)
+            except (Unusable, ValueError):
+                continue
+            out.append(kind)
+    return out
 
 
 def _with_texts(boots: list[Boot], given: Input) -> list[Boot]:
@@ -239,17 +262,18 @@ def _with_extra(boots: list[Boot], given: Input) -> list[Boot]:
     return [*boots[:-1], replace(boots[-1], notices=(*boots[-1].notices, *more))]
 
 
-def _read_pasted_log(found: _Gathered, given: Input, text: str) -> int:
+def _read_pasted_log(found: Gathered, given: Input, text: str) -> int:
     """Decode lines inside a text that also holds other things."""
-    if "Decode batch" not in text and "server_args=" not in text:
+    failed = announces(text)
+    if "Decode batch" not in text and "server_args=" not in text and not failed:
         return 0
     log = logs.read_log(io.StringIO(text), given.name)
-    boots = [b for b in log_rows.boots(log, given.name) if b.stretches or b.effective]
+    boots = [b for b in log_rows.boots(log, given.name) if b.stretches or b.effective or failed]
     found.boots += boots
     return sum(len(s) for b in boots for s in b.stretches)
 
 
-def _read_vllm(found: _Gathered, given: Input) -> str:
+def _read_vllm(found: Gathered, given: Input) -> str:
     text = convert.decode(_bytes(given))
     log = vllm.read_vllm_log(text)
     boot, positions = log_rows.vllm_boot(log, given.name)
@@ -260,7 +284,7 @@ def _read_vllm(found: _Gathered, given: Input) -> str:
     return f"{log.total_lines} lines, {_counted(len(log.spec), 'line')} on speculation"
 
 
-def _read_server_info(found: _Gathered, given: Input) -> str:
+def _read_server_info(found: Gathered, given: Input) -> str:
     info = server_info.read_server_info(_bytes(given))
     found.states.append(convert.state(info, given.name))
     if info.launch_command:
@@ -268,7 +292,7 @@ def _read_server_info(found: _Gathered, given: Input) -> str:
     return f"release {info.release or 'unknown'}, {len(info.args)} arguments"
 
 
-def _read_metrics(found: _Gathered, given: Input) -> str:
+def _read_metrics(found: Gathered, given: Input) -> str:
     scrape = metrics.read_metrics(_bytes(given))
     run, positions = bench_rows.scrape(scrape, given.name)
     if run is not None:
@@ -278,7 +302,7 @@ def _read_metrics(found: _Gathered, given: Input) -> str:
     return _counted(len(scrape.samples), "sample")
 
 
-def _read_answers(found: _Gathered, given: Input) -> str:
+def _read_answers(found: Gathered, given: Input) -> str:
     data = _bytes(given)
     requests = meta_info.read_meta_info(data)
     text = convert.decode(data)
@@ -291,7 +315,7 @@ def _read_answers(found: _Gathered, given: Input) -> str:
     return _counted(len(requests), "request")
 
 
-def _read_draft(found: _Gathered, given: Input) -> str:
+def _read_draft(found: Gathered, given: Input) -> str:
     data = _json(given)
     if found.draft is not None:
         raise Unusable(f"a second draft config; {found.draft.source} is used")
@@ -299,7 +323,7 @@ def _read_draft(found: _Gathered, given: Input) -> str:
     return ", ".join(str(a) for a in data.get("architectures") or ["no architecture"])
 
 
-def _read_target(found: _Gathered, given: Input) -> str:
+def _read_target(found: Gathered, given: Input) -> str:
     data = _json(given)
     if found.target is not None:
         raise Unusable(f"a second target config; {found.target.source} is used")
@@ -307,14 +331,14 @@ def _read_target(found: _Gathered, given: Input) -> str:
     return ", ".join(str(a) for a in data.get("architectures") or ["no architecture"])
 
 
-def _read_header(found: _Gathered, given: Input) -> str:
+def _read_header(found: Gathered, given: Input) -> str:
     data = _json(given)
     header = checkpoint.header_from_dict(data)
     found.header = ConfigFile(given.name, data)
     return _counted(len(header.tensors), "tensor")
 
 
-def _read_safetensors(found: _Gathered, given: Input) -> str:
+def _read_safetensors(found: Gathered, given: Input) -> str:
     if isinstance(given.data, Path):
         header = checkpoint.read_header(given.data)
         for name in ("d2t",):
@@ -330,20 +354,22 @@ def _read_safetensors(found: _Gathered, given: Input) -> str:
     return _counted(len(header.tensors), "tensor")
 
 
-def _read_notes(found: _Gathered, given: Input) -> str:
+def _read_notes(found: Gathered, given: Input) -> str:
     data = _json(given)
     for key, value in data.items():
         found.notes[key] = (value, given.name)
     return ", ".join(data)
 
 
-def _read_text(found: _Gathered, given: Input) -> str:
+def _read_text(found: Gathered, given: Input) -> str:
     text = convert.decode(_bytes(given))
     parts = {
         "launch command": _read_launches(found, given, text),
         "decode line": _read_pasted_log(found, given, text),
         "run": _read_runs(found, given, text),
     }
+    for kind in _read_values(found, given, text):
+        parts[kind.replace("-", " ")] = 1
     if _read_release(found, given, text):
         parts["engine version"] = 1
     said = [_counted(n, what) for what, n in parts.items() if n]
@@ -352,6 +378,9 @@ def _read_text(found: _Gathered, given: Input) -> str:
     return ", ".join(said)
 
 
+_PASTED_KINDS = frozenset(
+    {"draft-config", "target-config", "safetensors-header", "notes", "server-info"}
+)
 _READERS = {
     "command": _read_command,
     "server-log": _read_log,
@@ -371,58 +400,3 @@ _READERS = {
 
 def _counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
-
-
-def _note(found: _Gathered, key: str, kinds: tuple[type, ...]) -> Fact | None:
-    value, source = found.notes.get(key, (None, ""))
-    if value is None or isinstance(value, bool) or not isinstance(value, kinds):
-        return None
-    return Fact(value, source, None, f"{key}: {value}")
-
-
-def _assemble(found: _Gathered, summaries: tuple[InputSummary, ...]) -> Case:
-    problems: list[InputSummary] = []
-    training, problem = convert.training(*found.notes.get("training", (None, "notes")))
-    if problem:
-        problems.append(InputSummary("notes: training", "notes", "", problem))
-    env_value, env_source = found.notes.get("env", ({}, "notes"))
-    env = {
-        str(k): Fact(v, env_source, None, f"{k}={v}")
-        for k, v in (env_value.items() if isinstance(env_value, dict) else ())
-    }
-    for launch in found.launches:
-        env = {**launch.env, **env}
-    baseline = _note(found, "baseline_tok_s", (int, float))
-    if baseline is not None and baseline.value <= 0:
-        baseline = None
-    version = _note(found, "engine_version", (str,))
-    if version is not None and convert.release(version.value) is None:
-        problems.append(
-            InputSummary(
-                version.source,
-                "notes",
-                "",
-                f"engine_version {version.value!r} is no release; write it like 0.5.10.post1",
-            )
-        )
-        version = None
-    exit_code = _note(found, "exit_code", (int,))
-    case = Case(
-        inputs=summaries + tuple(problems),
-        launches=tuple(found.launches),
-        boots=tuple(found.boots),
-        states=tuple(found.states),
-        measured=tuple(found.measured),
-        positions=tuple(found.positions),
-        draft=found.draft,
-        target=found.target,
-        header=found.header,
-        tensors=found.tensors,
-        training=training or Training(),
-        bench_flags=found.bench_flags,
-        env=env,
-        engine_version=version,
-        baseline_tok_s=baseline,
-        concurrency=_note(found, "concurrency", (int, float)),
-    )
-    return case if exit_code is None else replace(case, exit_code=exit_code.value)

@@ -19,7 +19,7 @@ from specdebug.diagnosis.arguments import (
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.draft_files import report_of, served_context
 from specdebug.diagnosis.checks.layers import layers_of
-from specdebug.diagnosis.checks.serving import asked_concurrency
+from specdebug.diagnosis.checks.serving import SPEC_LIMITS, asked_concurrency, reset_notices
 from specdebug.diagnosis.decode import rate_windows, summary_of, window_reading
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (
@@ -109,6 +109,8 @@ def _arguments(case: Case) -> dict[str, Any]:
             wanted = setup.asked_number(key)
             if wanted is not None:
                 out[f"requested_{key}"] = wanted
+        if out["max_running_requests"] is None and reset_notices(setup):
+            out["max_running_requests"] = SPEC_LIMITS[0]
         known = release_knowledge(setup)
         out["release"] = str(known.release) if known.release else None
     else:

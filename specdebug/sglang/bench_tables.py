@@ -227,6 +227,38 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+_SPEED = re.compile(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
+_CLAUSE = re.compile(
+    r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
+    r"|instead of|from|to)\b|->|\u2192"
+)
+
+
+def _sentence(plain: str) -> list[dict[str, Any]] | None:
+    """A line of prose that sets one speed against the baseline's: a row for each, or None.
+
+    An accept length or rate in it belongs to the run that is not the baseline.
+    """
+    if len(_SPEED.findall(plain)) != 2:
+        return None
+    rows: list[dict[str, Any]] = []
+    rest: dict[str, Any] = {"extra": {}}
+    for clause in _CLAUSE.split(plain):
+        speed = _SPEED.search(clause)
+        value = value_of(speed[1]) if speed else None
+        if value is not None:
+            plain_run = is_baseline(clause)
+            rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
+        for pattern, field in _REPORT:
+            if field in ("accept_len", "accept_rate") and (match := pattern.search(clause)):
+                figure = value_of(match[1].rstrip(".,"))
+                if figure is not None:
+                    rest[field] = figure
+    if len(rows) != 2 or sum(row["label"] is not None for row in rows) != 1:
+        return None
+    return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
+
+
 def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
     """Figures a client printed in words, blank lines between runs; engine lines are left out."""
     out: list[Found] = []
@@ -240,6 +272,9 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
             current = {}
             continue
         if len(plain) > 400:
+            continue
+        if not current and (told := _sentence(plain)):
+            out += [(number, number, fields) for fields in told]
             continue
         found = {}
         for pattern, field in _REPORT:

@@ -71,6 +71,11 @@ def clean(text: str) -> str:
     return ANSI.sub("", text) if "[" in text or "\x1b" in text else text
 
 
+def engine_free(text: str) -> bool:
+    """Whether a line is not the engine's own: no stamp, no decode or prefill message."""
+    return not (PREFIX.search(text) or DECODE in text or "Prefill batch" in text)
+
+
 def take_apart(text: str) -> Parts:
     """Time, rank and message of one line, whatever stands in front of it."""
     text = clean(text)

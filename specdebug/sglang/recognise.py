@@ -1,4 +1,4 @@
-"""What a file is, told by its content and never by its name; reads the start, judges nothing."""
+"""What a file is, told by its content; a name decides only between two readings; judges nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from specdebug.sglang import benches, flags, meta_info, rules, server_info
+from specdebug.sglang import (
+    benches,
+    flags,
+    log_events,
+    log_line,
+    meta_info,
+    rules,
+    server_info,
+)
 from specdebug.sglang.pasted import as_text, load
 
 Kind = Literal[
@@ -71,13 +79,14 @@ _LOG_SIGNS = (
     "Scheduler hit an exception",
     "max_total_num_tokens=",
 )
+_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent")
 _METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
 
 
 def recognise(name: str, content: bytes | str) -> Recognised:
     """Tell the kind of one input; `content` may be its first megabyte. Never raises on content.
 
-    `name` appears in reasons only.
+    `name` appears in reasons, and tells a draft's plain model config from a target's.
     """
     if isinstance(content, bytes):
         content = content[:_HEAD]
@@ -103,8 +112,15 @@ def recognise(name: str, content: bytes | str) -> Recognised:
     ):
         found = _json(name, stripped, cut=len(content) >= _HEAD)
         if found is not None:
-            return found
+            return _by_name(name, found)
     return _text(text)
+
+
+def _by_name(name: str, found: Recognised) -> Recognised:
+    """A separate small model that drafts has the config of any model: only its name tells."""
+    if found.kind == "target-config" and re.search(r"(?i)draft", name):
+        return Recognised("draft-config", "a model's config.json, called a draft's")
+    return found
 
 
 def _binary(name: str, content: bytes) -> Recognised | None:
@@ -141,7 +157,7 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
         first = text.split("\n", 1)[0]
         try:
             # JSON lines: the first line is a whole object.
-            return _value(load(first))
+            return of_value(load(first))
         except ValueError:
             pass
         if cut:
@@ -154,7 +170,7 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
                 f"{name} is broken JSON: {error.msg} at line {error.lineno} column {error.colno}",
             )
         return None
-    return _value(value)
+    return of_value(value)
 
 
 def _by_keys(text: str) -> Recognised | None:
@@ -170,10 +186,11 @@ def _by_keys(text: str) -> Recognised | None:
     return None
 
 
-def _value(value: Any) -> Recognised:
+def of_value(value: Any) -> Recognised:
+    """The kind of a decoded JSON value; "text" for one that nothing here reads."""
     if isinstance(value, list):
         inner = next((item for item in value if isinstance(item, Mapping)), None)
-        return _value(inner) if inner is not None else Recognised("text", "a JSON list")
+        return of_value(inner) if inner is not None else Recognised("text", "a JSON list")
     if not isinstance(value, Mapping):
         return Recognised("text", "a JSON value")
     keys = value.keys()
@@ -202,6 +219,9 @@ def _is_header(value: Mapping[str, Any]) -> bool:
 
 
 def _is_draft(value: Mapping[str, Any]) -> bool:
+    # An EAGLE-1 head calls itself an ordinary model; no model that is served has one layer.
+    if value.get("num_hidden_layers") == 1 and not isinstance(value.get("text_config"), Mapping):
+        return True
     names = value.get("architectures")
     if not isinstance(names, list):
         return False
@@ -231,4 +251,16 @@ def _text(text: str) -> Recognised:
         return Recognised("bench", f"benchmark figures ({report.runs[0].kind})")
     if len(_STAMP.findall(text[:200_000])) >= 3:
         return Recognised("server-log", "lines with the engine's time stamp")
+    if announces(text):
+        return Recognised("server-log", "a line on how a server failed")
     return Recognised("text", "plain text")
+
+
+def announces(text: str) -> bool:
+    """Whether some line says how an engine fared: a stamped line, or a traceback's last one."""
+    for line in text.split("\n", 500)[:500]:
+        parts = log_line.take_apart(line[:4_000])
+        found = log_events.event_of(parts.message) if parts.message else None
+        if found is not None and (parts.stamped or _RAISED.match(parts.message)):
+            return True
+    return False

@@ -117,11 +117,11 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
     found: list[Command] = []
     text = "\n".join(lines)
     # At most fifty candidates: an unclosed string costs a scan to the end of the text each time.
-    for match in itertools.islice(re.finditer(r"\[(?=\s*\")", text), 50):
+    for match in itertools.islice(re.finditer(r"\[(?=\s*[\"'])", text), 50):
         try:
             value, end = json.JSONDecoder().raw_decode(text, match.start())
         except (ValueError, RecursionError):
-            continue
+            value, end = _python_list(text, match.end())
         if not isinstance(value, list) or not all(isinstance(v, str) for v in value) or not value:
             continue
         line = text.count("\n", 0, match.start()) + 1
@@ -148,6 +148,26 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
                     rest[at - 1] = ""
             run = []
     return found, rest
+
+
+_MEMBER = re.compile(
+    r"\s+|#[^\n]*|,|(?P<end>\])|[fr]?\"(?P<double>[^\"\n]{0,2000})\"|[fr]?'(?P<single>[^'\n]{0,2000})'"
+    r"|str\((?P<cast>[\w.]{1,100})\)|(?P<name>[\w.]{1,100})"
+)
+
+
+def _python_list(text: str, at: int) -> tuple[list[str] | None, int]:
+    """The strings of a Python list that begins at `at`, and its end; None when it is none.
+
+    A variable in it stays as its name: what it holds is not known.
+    """
+    out: list[str] = []
+    while (match := _MEMBER.match(text, at)) is not None and len(out) < 1_000:
+        at = match.end()
+        if match["end"]:
+            return out, at
+        out += [match[g] for g in ("double", "single", "cast", "name") if match[g] is not None]
+    return None, at
 
 
 def _from_items(run: list[tuple[int, str]]) -> Command | None:

@@ -188,3 +188,47 @@ def test_no_config_makes_it_raise(draft: dict, target: dict, ids: object) -> Non
     ]
     found = diagnose(build_case(inputs))
     json.dumps(to_json(found), allow_nan=False)
+
+
+TABLE = (
+    "\n============ Serving Benchmark Result ============\n"
+    "Backend:                                 sglang\n"
+    "Output token throughput (tok/s):         35.50\n"
+    "==================================================\n"
+)
+
+
+def test_a_table_below_pasted_lines_is_read_too() -> None:
+    case = build_case([text("paste", log() + TABLE)])
+    assert len(case.boots) == 1
+    assert [row.tok_s for row in case.measured] == [(35.5,)]
+
+
+def test_the_engines_own_lines_are_no_benchmark() -> None:
+    assert build_case([text("paste", log())]).measured == ()
+
+
+def test_a_config_between_words_is_read() -> None:
+    config = json.dumps({"architectures": ["LlamaForCausalLMEagle3"], "hidden_size": 8}, indent=1)
+    case = build_case([text("paste", f"My draft:\n```json\n{config}\n```\n{COMMAND}")])
+    assert case.draft is not None
+    assert case.draft.raw["hidden_size"] == 8
+    assert len(case.launches) == 1
+
+
+def test_keyword_arguments_say_what_was_asked() -> None:
+    call = "llm = sgl.Engine(\n    speculative_num_steps=3,\n    speculative_eagle_topk=1,\n)\n"
+    (launch,) = build_case([text("paste", call)]).launches
+    assert launch.requested["speculative_num_steps"].value == 3
+    assert launch.requested["speculative_num_steps"].line == 2
+
+
+def test_effective_arguments_on_lines_of_their_own_were_not_asked_for() -> None:
+    dump = "server_args=ServerArgs(\nspeculative_num_steps=3,\n)\n" + log()
+    assert build_case([text("paste", dump)]).launches == ()
+
+
+def test_how_a_start_failed_is_read_below_its_command() -> None:
+    failed = COMMAND + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+    (found,) = build_case([text("paste", failed)]).boots
+    assert [n.kind for n in found.notices] == ["out-of-memory"]

@@ -199,3 +199,24 @@ def test_no_content_raises(content: str | bytes) -> None:
 @settings(deadline=None)
 def test_no_table_raises(text: str) -> None:
     read_benches("tok/s | accept len\n" + text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "With the draft 56.8 tok/s, while the baseline reaches 90 tok/s. accept len: 1.6",
+        "Baseline: 90 tok/s, EAGLE3: 56.8 tok/s (accept length 1.6)",
+        "from 90 tokens/s (no speculation) to 56.8 tokens/s, acceptance length 1.60",
+    ],
+)
+def test_one_sentence_may_hold_both_speeds(text: str) -> None:
+    plain, drafted = sorted(read_benches(text).runs, key=lambda run: not run.is_baseline)
+    assert (plain.output_tok_s, plain.accept_len, plain.is_baseline) == (90.0, None, True)
+    assert (drafted.output_tok_s, drafted.accept_len, drafted.is_baseline) == (56.8, 1.6, False)
+
+
+@pytest.mark.parametrize(
+    "text", ["output 45 tok/s, total 90 tok/s", "baseline 40 tok/s, baseline again 41 tok/s"]
+)
+def test_two_speeds_of_which_none_or_both_are_the_baselines_are_not_set_apart(text: str) -> None:
+    assert len(read_benches(text).runs) == 1

@@ -127,3 +127,37 @@ def test_long_json_cut_at_the_first_megabyte_is_told_by_its_keys() -> None:
 def test_every_content_gets_a_kind_and_a_reason(content: bytes | str) -> None:
     found = recognise("thing", content)
     assert found.reason
+
+
+PLAIN = {"architectures": ["LlamaForCausalLM"], "hidden_size": 4096, "vocab_size": 128256}
+
+
+@pytest.mark.parametrize(
+    ("name", "config", "kind"),
+    [
+        ("config.json", {**PLAIN, "num_hidden_layers": 1}, "draft-config"),
+        ("config.json", {**PLAIN, "num_hidden_layers": 28}, "target-config"),
+        ("draft_config.json", {**PLAIN, "num_hidden_layers": 28}, "draft-config"),
+        ("drafts/small/config.json", {**PLAIN, "num_hidden_layers": 28}, "draft-config"),
+        ("target.json", {**PLAIN, "draft_vocab_size": 32000}, "draft-config"),
+    ],
+)
+def test_a_draft_with_an_ordinary_name_is_told_by_its_depth_or_its_file(
+    name: str, config: object, kind: str
+) -> None:
+    assert recognise(name, json.dumps(config)).kind == kind
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("[2026-04-02 10:00:00 TP1] Capture cuda graph failed: CUDA out of memory.", "server-log"),
+        ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "server-log"),
+        ("It says that the address is already in use, and that memory ran out.", "text"),
+        ("[2026-04-02 10:00:00] nothing an engine says", "text"),
+    ],
+)
+def test_one_line_on_a_failure_makes_a_log_and_prose_about_it_does_not(
+    text: str, kind: str
+) -> None:
+    assert recognise("paste", text).kind == kind

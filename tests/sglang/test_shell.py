@@ -47,3 +47,13 @@ def test_variables_reach_later_commands_only() -> None:
 
 def test_lists_of_other_things_are_no_command() -> None:
     assert [words(c) for c in commands("- eggs\n- milk\n")] == [["-", "eggs"], ["-", "milk"]]
+
+
+def test_a_python_list_of_arguments_is_one_command() -> None:
+    text = "run([\n 'python', \"-m\",  # start\n 'sglang.launch_server',\n '--tp', str(tp),\n])"
+    listed = [words(c) for c in commands(text)]
+    assert ["python", "-m", "sglang.launch_server", "--tp", "tp"] in listed
+
+
+def test_a_bracket_that_never_closes_is_no_list() -> None:
+    assert all("sglang" not in words(c) for c in commands("x = ['sglang', {1: 2}]"))

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from specdebug.diagnosis.arguments import (
+    ReleaseKnowledge,
     as_int,
     draft_config,
     release_knowledge,
@@ -21,10 +22,12 @@ from specdebug.sglang.releases import Release
 
 @lru_cache(maxsize=16)
 def report_of(case: Case) -> CheckpointReport | None:
-    """The checkpoint held against its configs; None without a header or a draft config."""
+    """An EAGLE-3 checkpoint against its configs; None without its header or config."""
     draft = draft_config(case)
     if case.header is None or draft is None:
         return None
+    if not draft.is_eagle3 and draft.draft_vocab_size is None:
+        return None  # another kind of draft, with other tensors and another fc
     header = checkpoint.header_from_dict(case.header.raw)
     return checkpoint.check(header, draft, target_config(case))
 
@@ -37,26 +40,53 @@ def _draft(case: Case, text: str) -> Evidence:
     return Evidence(case.draft.source if case.draft else "draft config", None, text)
 
 
+# Up to 0.5.9 fc is built for three layers whatever the config says (sglang.md section 2).
+_COUNT_READ_AFTER = "0.5.10"
+_ALWAYS = 3
+
+
+def _knowledge(case: Case) -> ReleaseKnowledge:
+    """The engine's release, from a setup or, without one, as a person named it."""
+    found = setups(case)
+    if found:
+        return release_knowledge(found[0])
+    version = case.engine_version
+    exact = Release.find(str(version.value)) if version else None
+    return ReleaseKnowledge(exact, exact, exact, version.evidence() if version else None)
+
+
 def fc_width_mismatch(case: Case) -> Finding | None:
     """fc's input is not the number of captured layers times the target's hidden size."""
     report, draft = report_of(case), draft_config(case)
     if report is None or draft is None or report.fc_in is None or report.expected_fc_in is None:
         return None
-    if report.fc_in == report.expected_fc_in:
+    count, expected = draft.aux_count, report.expected_fc_in
+    knowledge = _knowledge(case)
+    vllm = any(s.engine == "vllm" for s in setups(case))
+    fixed = count != _ALWAYS and not vllm and knowledge.surely_before(_COUNT_READ_AFTER)
+    if fixed:
+        count, expected = _ALWAYS, expected // count * _ALWAYS
+    if report.fc_in == expected:
         return None
     target = target_config(case)
     hidden = draft.target_hidden_size or (target.hidden_size if target else None)
+    evidence = [
+        _header(case, f"fc.weight shape [{report.fc_out}, {report.fc_in}]"),
+        _draft(case, f"aux layers: {draft.aux_count}, hidden size {hidden}"),
+    ]
+    why = f"{count} captured layers of hidden size {hidden} give {expected}"
+    fix = "Use the draft that was trained for this target, or correct the number of layer ids."
+    if fixed:
+        why = f"{knowledge} builds it for 3 layers ({expected}) whatever the number of ids"
+        fix = "Serve with 0.5.12 or newer, which reads the number of layers from the draft config."
+        evidence += [knowledge.evidence] if knowledge.evidence is not None else []
     return Finding(
         "fc-width-mismatch",
         "critical",
         "certain",
-        f"fc takes {report.fc_in} inputs, but {draft.aux_count} captured layers of hidden size "
-        f"{hidden} give {report.expected_fc_in}.",
-        (
-            _header(case, f"fc.weight shape [{report.fc_out}, {report.fc_in}]"),
-            _draft(case, f"aux layers: {draft.aux_count}, hidden size {hidden}"),
-        ),
-        "Use the draft that was trained for this target, or correct the number of layer ids.",
+        f"fc takes {report.fc_in} inputs, but {why}.",
+        tuple(evidence),
+        fix,
     )
 
 
@@ -137,14 +167,10 @@ def draft_norm_unread(case: Case) -> Finding | None:
     draft = draft_config(case)
     if draft is None or not draft.is_eagle3:
         return None
-    found = setups(case)
-    if any(s.engine == "vllm" for s in found):
+    if any(s.engine == "vllm" for s in setups(case)):
         return None
-    version = case.engine_version
-    exact = Release.find(str(version.value)) if version else None
-    knowledge = release_knowledge(found[0]) if found else None
-    low = knowledge.low if knowledge else exact
-    high = knowledge.high if knowledge else exact
+    knowledge = _knowledge(case)
+    low, high = knowledge.low, knowledge.high
     unread: list[str] = []
     confidence: Confidence = "certain"
     for key, since in _NORMS:
@@ -167,7 +193,7 @@ def draft_norm_unread(case: Case) -> Finding | None:
         confidence,
         f"The draft config sets {', '.join(unread)}, and "
         + (
-            f"{knowledge or exact or 'the release'} runs the draft without it."
+            f"{knowledge} runs the draft without it."
             if confidence == "certain"
             else "the release, which is not known, may run the draft without it."
         ),

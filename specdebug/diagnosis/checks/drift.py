@@ -8,10 +8,12 @@ from itertools import pairwise
 from specdebug.diagnosis.checks.accepting import DEAD, DEAD_LINES, dead_run
 from specdebug.diagnosis.decode import busy_indices, counted_indices, line_evidence, summary_of
 from specdebug.diagnosis.facts import Boot, Case, Stretch
-from specdebug.diagnosis.findings import Finding
+from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.measure import series
 
 UNEVEN = 1.3
+# Over less than this a fall is no matter of context, and its rate per 1,000 tokens a guess.
+REACH = 1.0
 
 
 def acceptance_decays(case: Case) -> Finding | None:
@@ -41,6 +43,7 @@ def _decay(boot: Boot, stretch: Stretch) -> Finding | None:
     middle = sum(lengths) / len(lengths)
     falls = (
         line is not None
+        and reach >= REACH
         and -line.t > 3
         and line.per_unit < -0.02
         and -line.per_unit * reach > 0.05 * middle
@@ -146,5 +149,33 @@ def acceptance_uneven(case: Case) -> Finding | None:
             "Compare the traffic of the ranks, then their weights and state; never average over "
             "them.",
             "the same prompts sent to each rank",
+        )
+    return _uneven_averages(case)
+
+
+def _uneven_averages(case: Case) -> Finding | None:
+    """The same by the averages that the server keeps for each data-parallel rank."""
+    for state in case.states:
+        ranks = state.rank_accept_lens
+        if len(ranks) < 2 or max(ranks) / min(ranks) <= UNEVEN:
+            continue
+        each = ", ".join(f"{rank} {length:.2f}" for rank, length in enumerate(ranks))
+        return Finding(
+            "acceptance-uneven",
+            "high",
+            "likely",
+            f"Average accept length by data-parallel rank: {each}; the highest is "
+            f"{max(ranks) / min(ranks):.2f} times the lowest.",
+            (
+                Evidence(
+                    state.source,
+                    None,
+                    "internal_states avg_spec_accept_length: "
+                    + ", ".join(f"{length:.4g}" for length in ranks),
+                ),
+            ),
+            "Compare the traffic of the ranks, then their weights and state; never average over "
+            "them.",
+            "decode lines of each rank, or the same prompts sent to each rank",
         )
     return None

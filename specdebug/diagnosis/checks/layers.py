@@ -325,6 +325,8 @@ def aux_layer_not_capturable(case: Case) -> Finding | None:
     bad: list[tuple[Release, Release, Capture]] = []
     if layers is not None:
         bad = [(a, b, c) for a, b, c in layers.by_release if c.not_capturable]
+        if not bad and (twice := _twice(case, layers)) is not None:
+            return twice
     if not bad and crash is None:
         return None
     if bad and layers is not None:
@@ -356,6 +358,26 @@ def aux_layer_not_capturable(case: Case) -> Finding | None:
         (crash[1],),
         "Compare eagle_aux_hidden_state_layer_ids with the layers this release can capture.",
         "the draft's and the target's config.json",
+    )
+
+
+def _twice(case: Case, layers: Layers) -> Finding | None:
+    """An id written twice is captured once, and fc then lacks an input."""
+    ids = layers.ids or ()
+    repeated = sorted({i for i in ids if ids.count(i) > 1})
+    if not repeated or not layers.by_release:
+        return None
+    _, last, capture = layers.by_release[-1]
+    happens = f"; the server then raises {capture.errors[0]}" if capture.errors else ""
+    return Finding(
+        "aux-layer-not-capturable",
+        "critical",
+        "certain",
+        f"Ids {list(ids)} name {', '.join(map(str, repeated))} more than once, and a layer is "
+        f"captured once: {len(set(ids))} of {len(ids)} states{happens}.",
+        tuple(_ids_evidence(case, layers)),
+        _advice(case, layers, layers.knowledge.release or last)
+        or "Write the ids of the layers that training used, each once.",
     )
 
 

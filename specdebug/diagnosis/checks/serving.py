@@ -34,15 +34,22 @@ def asked_concurrency(case: Case) -> tuple[float, Evidence] | None:
     return max(found, key=lambda pair: pair[0]) if found else None
 
 
-def _limit(setup: Setup) -> tuple[int, list[Evidence]] | None:
-    """The limit that speculation set because nobody asked for one, in requests per rank."""
-    if setup.asked(MAX_RUNNING) is not None or setup.algorithm is None:
-        return None
-    notices = [
+def reset_notices(setup: Setup) -> list[Evidence]:
+    """Where the log says that speculation set the limit."""
+    return [
         n.evidence()
         for n in (setup.boot.notices if setup.boot else ())
         if n.kind == "argument-warning" and RESET in n.text
     ]
+
+
+def _limit(setup: Setup) -> tuple[int, list[Evidence]] | None:
+    """The limit that speculation set because nobody asked for one, in requests per rank."""
+    if setup.asked(MAX_RUNNING) is not None:
+        return None
+    notices = reset_notices(setup)
+    if setup.algorithm is None and not notices:
+        return None
     # Without the engine's list the release's own rule says what the limit is.
     logged = setup.logged(MAX_RUNNING) or setup.in_force(MAX_RUNNING)
     value = as_int(logged.value) if logged else None

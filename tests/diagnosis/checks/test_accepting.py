@@ -5,7 +5,7 @@ import pytest
 
 from specdebug.diagnosis.checks import accepting as checks
 from specdebug.diagnosis.checks import drift
-from specdebug.diagnosis.facts import Measured, Positions, Training
+from specdebug.diagnosis.facts import Case, Measured, Positions, ServerState, Training
 
 
 def by_position(*rates: float, drafts: int = 2000, length: float | None = None) -> Positions:
@@ -225,3 +225,25 @@ def test_requests_that_each_fall_as_they_grow_are_a_decay(make: Any) -> None:
         tokens += [300.0 + 400 * i for i in range(15)]
     case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
     assert drift.acceptance_decays(case) is not None
+
+
+@pytest.mark.parametrize(("spacing", "fires"), [(500.0, True), (60.0, False)])
+def test_a_fall_within_a_thousand_tokens_is_no_matter_of_context(
+    make: Any, spacing: float, fires: bool
+) -> None:
+    tokens = [900.0 + spacing * k for k in range(12)]
+    lengths = [round(1.80 - 0.02 * k, 2) for k in range(12)]
+    case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
+    assert (drift.acceptance_decays(case) is not None) == fires
+
+
+@pytest.mark.parametrize(
+    ("lengths", "fires"), [((2.6, 2.5, 1.3), True), ((2.6, 2.5, 2.4), False), ((1.3,), False)]
+)
+def test_a_servers_own_averages_show_uneven_ranks(lengths: tuple[float, ...], fires: bool) -> None:
+    state = ServerState("server_info.json", {}, rank_accept_lens=lengths)
+    found = drift.acceptance_uneven(Case(states=(state,)))
+    assert (found is not None) == fires
+    if found is not None:
+        assert found.confidence == "likely"
+        assert found.settled_by

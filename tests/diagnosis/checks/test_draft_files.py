@@ -148,3 +148,36 @@ def test_another_rope_base_is_named_as_possible(make: Any) -> None:
     assert found is not None
     assert found.confidence == "possible"
     assert "rope_theta" in found.statement
+
+
+@pytest.mark.parametrize(
+    ("ids", "width", "version", "fires"),
+    [
+        ([1, 57], 2 * 7168, "0.5.9", True),
+        ([1, 57], 2 * 7168, "0.5.12", False),
+        ([1, 57], 2 * 7168, None, False),
+        ([1, 15, 29, 43, 57], 5 * 7168, "0.5.9", True),
+        ([1, 29, 57], 3 * 7168, "0.5.9", False),
+    ],
+)
+def test_old_releases_build_fc_for_three_layers(
+    make: Any, ids: list[int], width: int, version: str | None, fires: bool
+) -> None:
+    case = make.case(
+        draft_config=make.kimi_draft(ids),
+        target_config=make.kimi_target,
+        header=header(fc__weight=[7168, width]),
+        engine_version=version,
+    )
+    found = checks.fc_width_mismatch(case)
+    assert (found is not None) == fires
+    if found is not None:
+        assert "builds it for 3 layers" in found.statement
+
+
+def test_another_kind_of_draft_is_not_held_to_eagle3s_tensors(make: Any) -> None:
+    plain = {"architectures": ["LlamaForCausalLM"], "num_hidden_layers": 1, "hidden_size": 64}
+    head = {"fc.weight": {"dtype": "BF16", "shape": [64, 128]}}
+    case = make.case(draft_config=plain, target_config=make.kimi_target, header=head)
+    assert checks.fc_width_mismatch(case) is None
+    assert checks.draft_weights_missing(case) is None

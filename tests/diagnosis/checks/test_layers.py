@@ -151,3 +151,11 @@ def test_another_width_error_says_nothing_about_layers(make: Any) -> None:
     text = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (23x100 and 192x64)"
     boot = make.boot(args=make.args(), notices=[("exception", text)], ready=False)
     assert checks.aux_layer_not_capturable(make.case(boots=[boot])) is None
+
+
+def test_an_id_written_twice_is_captured_once(make: Any) -> None:
+    found = checks.aux_layer_not_capturable(kimi(make, [1, 29, 29], "0.5.17"))
+    assert found is not None
+    assert "2 of 3 states" in found.statement
+    assert "captured 2 of 3" in found.statement
+    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.17")) is None

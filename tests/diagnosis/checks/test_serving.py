@@ -191,3 +191,10 @@ def test_an_excerpt_pinned_at_the_releases_own_limit_is_capped(make: Any) -> Non
         requested=make.asked(max_running_requests=48), boots=[make.boot(lines)], concurrency=128
     )
     assert checks.running_requests_capped(given) is None
+
+
+def test_the_log_alone_tells_of_the_limit(make: Any) -> None:
+    lines = make.stretch([2.2] * 8, running=48, queue=12)
+    told = make.case(boots=[make.boot(lines, notices=[("argument-warning", RESET)])])
+    assert checks.running_requests_capped(told) is not None
+    assert checks.running_requests_capped(make.case(boots=[make.boot(lines)])) is None
