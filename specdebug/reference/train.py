@@ -1,7 +1,7 @@
 """Train the shipped pair again: `python -m specdebug.reference.train --out DIR`; no other models.
 
-About 15 minutes on one core. The target memorises a fixed text, then the draft learns to follow it
-with five unrolled steps (EAGLE-3's training-time test), so that its own hidden states are among
+About half an hour on one core. The target memorises a fixed text, then the draft learns to follow
+it, on that text and on the target's own answers, with five unrolled steps (EAGLE-3's training-time test), so that its own hidden states are among
 what it has seen when it is served.
 """
 
@@ -37,6 +37,8 @@ DRAFT_VOCAB = 384
 # Hidden states the draft reads: the embedding, then the outputs of layers 1 and 5 counted from 0.
 TRAINED_STATES = (0, 2, 6)
 DEPTH = 5
+# The target's own text for the draft to learn from: so many answers to prompts of so many tokens.
+ANSWERS, PROMPT = 600, 48
 DEPTH_DECAY = 0.9
 # Verification is greedy: the draft is taught a sharpened distribution, nearer to the best choice.
 SHARPEN = 2.0
@@ -138,10 +140,31 @@ class Lesson:
 
 
 @torch.no_grad()
+def answers(target: Target, ids: Tensor, tokens: int) -> Tensor:
+    """What the target itself goes on with after prompts from the text, [ANSWERS, tokens].
+
+    The prompts stand evenly over the text. A draft is served on such text, not on the training
+    text: where the target leaves what it has memorised, the two differ.
+    """
+    prompt = min(PROMPT, tokens // 2)
+    starts = torch.linspace(0, len(ids) - prompt - 1, ANSWERS).long().tolist()
+    rows = torch.stack([ids[start : start + prompt] for start in starts])
+    done = []
+    for chunk in torch.split(rows, 64):
+        while chunk.shape[1] < tokens:
+            logits, _ = target(chunk)
+            chunk = torch.cat([chunk, logits[:, -1].argmax(-1, keepdim=True)], 1)
+        done.append(chunk)
+    return torch.cat(done)
+
+
+@torch.no_grad()
 def lesson(target: Target, draft: Draft, ids: Tensor, tokens: int) -> Lesson:
-    """Run the target over stretches that begin every tokens / 3 tokens of the text."""
+    """Run the target over stretches that begin every tokens / 3 tokens of the text, and over its
+    own answers."""
     starts = range(0, len(ids) - tokens - DEPTH, tokens // 3)
     stretches = torch.stack([ids[start : start + tokens + DEPTH] for start in starts])
+    stretches = torch.cat([stretches, answers(target, ids, tokens + DEPTH)])
     parts = []
     for chunk in torch.split(stretches, 8):
         logits, states = target(chunk)
@@ -180,7 +203,7 @@ def train_draft(
     rows: int = 2,
     tokens: int = 144,
 ) -> Draft:
-    """Teach a draft head to follow the target on the same text."""
+    """Teach a draft head to follow the target on its text and on what it says by itself."""
     torch.manual_seed(seed + 100)
     generator = torch.Generator().manual_seed(seed + 7)
     sizes = {**vars(target.shape), "num_hidden_layers": 1, "intermediate_size": DRAFT_INTERMEDIATE}

@@ -139,6 +139,7 @@ def start(data: Path, *options: str) -> Running:
         said.append(line)
         if found := READY.search(line):
             return Running(data, process, found.group(1), said)
+    process.communicate()
     pytest.fail("specdebug did not become ready:\n" + "".join(said))
 
 

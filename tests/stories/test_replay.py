@@ -5,7 +5,7 @@ import pytest
 
 from tests.stories.conftest import Running
 
-pytestmark = pytest.mark.story
+pytestmark = [pytest.mark.story, pytest.mark.timeout(900)]
 
 
 def test_the_replay_tells_the_story_from_its_own_figures(

@@ -62,7 +62,7 @@ def test_ctrl_c_leaves_nothing_and_the_second_start_is_quick_and_loses_nothing(
 def test_killing_the_start_itself_leaves_no_process(tmp_path: Path) -> None:
     here = start(tmp_path / "data", "--no-replay")
     here.process.send_signal(signal.SIGKILL)
-    here.process.wait()
+    here.process.communicate()
     until = time.monotonic() + 20
     while here.processes() and time.monotonic() < until:
         time.sleep(0.1)
