@@ -105,9 +105,12 @@ def _row_run(case: Case, row: Measured) -> Run:
         if s.algorithm and steps is not None and s.number(NUM_STEPS) == steps
     ]
     setup = matching[0] if matching else None
-    if speculative and steps is None and row.workload not in (None, "table", "bench-speculative"):
-        # A client knows nothing of the server's window; the only server around does.
-        known = [s for s in setups(case) if s.algorithm]
+    client = row.workload not in (None, "table", "bench-speculative")
+    lone = row.workload == "table" and sum(bool(r.accept_len) for r in case.measured) == 1
+    if speculative and steps is None and (client or lone):
+        # A client knows nothing of the server's window; the only server around does. So does the
+        # only command for the only drafting row of a table.
+        known = [s for s in setups(case) if s.algorithm or s.asked_number(NUM_STEPS) is not None]
         if len(known) == 1:
             setup = known[0]
             steps, topk = setup.number(NUM_STEPS), setup.number(TOPK)

@@ -24,7 +24,7 @@ from specdebug.diagnosis.facts import (
 from specdebug.diagnosis.gathered import Gathered, assemble
 from specdebug.eagle import checkpoint
 from specdebug.sglang import benches, flags, logs, meta_info, metrics, server_info, vllm
-from specdebug.sglang.log_line import engine_free
+from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.pasted import json_values
 from specdebug.sglang.recognise import announces, of_value, recognise
 
@@ -182,12 +182,13 @@ def _read_log(found: Gathered, given: Input) -> str:
     count = sum(t.count for b in log.boots for t in b.decode.values())
     excerpt = ", an excerpt without start-up lines" if log.is_excerpt else ""
     unread = (
-        f", {log.unread_decode_lines} decode lines could not be read"
+        f", {_counted(log.unread_decode_lines, 'decode line')} could not be read"
         if log.unread_decode_lines
         else ""
     )
     starts = _counted(len(boots), "start")
     beside = f", {_counted(runs, 'run')}" if runs else ""
+    beside += "".join(f"; {said}" for _, said in log.problems if "breaks off" in said)
     return (
         f"{log.total_lines} lines, {starts}, {_counted(count, 'decode line')}{excerpt}{unread}"
         f"{beside}"
@@ -205,6 +206,8 @@ def _read_beside(found: Gathered, given: Input, is_excerpt: bool) -> int:
     text = convert.decode(_bytes(given))
     if not is_excerpt and "Serving Benchmark Result" not in text:
         return 0
+    if text.count("\ufffd") > len(text) // 100:
+        return 0  # compressed
     _read_values(found, given, text)
     # Blanked, not dropped: line numbers are evidence.
     own = [line if engine_free(line) else "" for line in text.splitlines()]
@@ -237,7 +240,7 @@ def _with_texts(boots: list[Boot], given: Input) -> list[Boot]:
 
     def texts(stretch: Stretch) -> dict[int, str]:
         return {
-            n: lines[n - 1].strip()[:400]
+            n: clean(lines[n - 1]).strip()[:400]
             for n in stretch.lines
             if n <= len(lines) and "Decode batch" in lines[n - 1]
         }

@@ -63,6 +63,9 @@ def stretch(table: DecodeTable) -> Stretch:
     """The kept decode lines of one rank as plain columns, thinned evenly to MOST_LINES."""
     step = max(1, -(-len(table) // MOST_LINES))
 
+    # On a CPU the engine prints "cpu graph": running without one is how it is meant to be there.
+    cpu = any(extra.get("graph") == "cpu graph" for extra in table.extras.values())
+
     def column(name: Column) -> list[float]:
         values: list[float] = table[name][::step].tolist()
         return values
@@ -75,7 +78,7 @@ def stretch(table: DecodeTable) -> Stretch:
         tokens=column("tokens"),
         accept_len=column("accept_len"),
         accept_rate=column("accept_rate"),
-        graph=[-1 if math.isnan(g) else int(g) for g in column("graph")],
+        graph=[-1 if cpu or math.isnan(g) else int(g) for g in column("graph")],
         throughput=_zeros(column("throughput")),
         every=step * max(table.stride, 1),
     )

@@ -62,7 +62,10 @@ _HEADERS: tuple[tuple[str, str], ...] = (
     ("concurren|parallel", "max_concurrency"),
     ("batch|^bs$", "batch_size"),
     ("req\\w*/s|rps|qps", "request_s"),
-    ("tok\\w*\\s*/\\s*s|tok\\w* per s|throughput|^tps$|speed", "output_tok_s"),
+    (
+        "tok\\w*\\s*/\\s*s|tok\\w*[ _]per[ _]s|tok\\w*_s(?:ec)?$|throughput|^tps$|speed",
+        "output_tok_s",
+    ),
     ("^run$|name|label|config\\w*|setting|variant|case|mode|method|^$", "label"),
 )
 

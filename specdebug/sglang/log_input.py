@@ -103,20 +103,27 @@ def _of_stream(file: IO[Any]) -> Iterator[tuple[bytes | str, str]]:
 
 def _decompressed(stream: IO[bytes], kind: str) -> Iterator[tuple[bytes | str, str]]:
     read = 0
+    # A plain read would lose what it has when the data break off in the middle of it.
+    take = getattr(stream, "read1", stream.read)
+    parts: list[bytes] = []
     while True:
         try:
-            piece = stream.read(PIECE)
+            part = take(PIECE)
         except (OSError, EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             if not read:
                 raise ValueError(
                     f"this {kind} file is broken at its start ({error}); send it again or unpacked"
                 ) from error
+            yield b"".join(parts), ""
             yield b"", f"the {kind} data breaks off here ({error}); what came before was read"
             return
-        if not piece:
+        parts.append(part)
+        read += len(part)
+        if not part or sum(map(len, parts)) >= PIECE:
+            yield b"".join(parts), ""
+            parts = []
+        if not part:
             return
-        read += len(piece)
-        yield piece, ""
 
 
 def _opened(kind: str, raw: io.RawIOBase) -> IO[bytes]:

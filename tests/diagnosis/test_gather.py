@@ -1,3 +1,4 @@
+import gzip
 import json
 from pathlib import Path
 
@@ -232,3 +233,36 @@ def test_how_a_start_failed_is_read_below_its_command() -> None:
     failed = COMMAND + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     (found,) = build_case([text("paste", failed)]).boots
     assert [n.kind for n in found.notices] == ["out-of-memory"]
+
+
+def test_a_compressed_log_that_breaks_off_is_read_to_there() -> None:
+    raw = "".join(LINE.format(i % 60) for i in range(400)).encode()
+    (read,) = build_case([Input("server.log.gz", gzip.compress(raw)[:-20])]).inputs
+    assert read.unusable is None
+    assert "breaks off" in read.summary
+    (whole,) = build_case([Input("server.log.gz", gzip.compress(raw))]).inputs
+    assert "breaks off" not in whole.summary
+
+
+def test_evidence_is_quoted_without_colours() -> None:
+    (boot,) = build_case([text("log", "\x1b[36mapi | \x1b[0m" + log())]).boots
+    assert "\x1b" not in boot.stretches[0].texts[1]
+
+
+def test_a_cpu_server_says_nothing_of_graphs_it_cannot_have() -> None:
+    off = log().replace("cuda graph: True", "cuda graph: False")
+    (gpu,) = build_case([text("log", off)]).boots
+    (cpu,) = build_case([text("log", off.replace("cuda graph", "cpu graph"))]).boots
+    assert set(gpu.stretches[0].graph) == {0}
+    assert set(cpu.stretches[0].graph) == {-1}
+
+
+def test_the_only_command_tells_the_depth_of_a_tables_only_drafting_row() -> None:
+    table = (
+        "| run | tok/s | accept len |\n|---|---|---|\n| baseline | 90 | - |\n| A | 56.8 | 1.6 |\n"
+    )
+    found = diagnose(build_case([text("cmd", COMMAND), text("table", table)]))
+    assert "speculation-cannot-win" in {f.code for f in found.findings}
+    more = table + "| B | 60 | 1.9 |\n"
+    found = diagnose(build_case([text("cmd", COMMAND), text("table", more)]))
+    assert "speculation-cannot-win" not in {f.code for f in found.findings}

@@ -220,3 +220,10 @@ def test_one_sentence_may_hold_both_speeds(text: str) -> None:
 )
 def test_two_speeds_of_which_none_or_both_are_the_baselines_are_not_set_apart(text: str) -> None:
     assert len(read_benches(text).runs) == 1
+
+
+@pytest.mark.parametrize("title", ["tok_s", "tok/s", "tokens_per_second", "output tok/s", "tps"])
+def test_a_column_of_speeds_has_many_titles(title: str) -> None:
+    plain, drafted = read_benches(f"run,steps,{title},accept_len\nbaseline,,90,\nA,3,70,2.1\n").runs
+    assert (plain.output_tok_s, plain.is_baseline) == (90.0, True)
+    assert (drafted.output_tok_s, drafted.num_steps, drafted.accept_len) == (70.0, 3, 2.1)

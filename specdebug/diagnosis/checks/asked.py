@@ -86,7 +86,8 @@ def _overridden(setup: Setup) -> Finding | None:
             *_logged(setup, DRAFT_TOKENS),
         ),
         f"For {asked} draft tokens pass --speculative-num-steps {asked - 1}; to keep "
-        f"{effective - 1} steps pass --speculative-num-draft-tokens {effective}.",
+        f"{effective - 1} step{'s' if effective > 2 else ''} pass "
+        f"--speculative-num-draft-tokens {effective}.",
         ""
         if confidence == "certain"
         else "the server_args line of the log, /server_info, or the engine's release",

@@ -247,8 +247,10 @@ def aux_layers_defaulted(case: Case) -> Finding | None:
     draft = draft_config(case)
     if draft is None or case.draft is None or not draft.is_eagle3:
         return None
-    if draft.aux_layer_ids is not None or not draft.use_aux_hidden_state:
+    if not draft.use_aux_hidden_state:
         return None
+    if draft.aux_layer_ids is not None:
+        return _ids_not_read(case)
     if any(s.engine == "vllm" for s in setups(case)):
         return None
     layers = layers_of(case)
@@ -312,6 +314,25 @@ def aux_layers_defaulted(case: Case) -> Finding | None:
         f"engine does not look: it captures its default{served or ', layers 2, n//2 and n-3'}.",
         tuple(evidence),
         "Move them to eagle_config.eagle_aux_hidden_state_layer_ids.",
+    )
+
+
+def _ids_not_read(case: Case) -> Finding | None:
+    """Releases before 0.4.9 do not look for ids in the draft config at all."""
+    layers = layers_of(case)
+    if layers is None or not layers.knowledge.surely_before(str(OLDEST)):
+        return None
+    served = "2, n//2 and n-3"
+    if layers.num_layers_known:
+        served = ", ".join(map(str, (2, layers.num_layers // 2, layers.num_layers - 3)))
+    return Finding(
+        "aux-layers-defaulted",
+        "high",
+        "certain",
+        f"{str(layers.knowledge).capitalize()} does not read the ids {list(layers.ids or ())}: it "
+        f"captures the inputs of layers {served}.",
+        tuple(_ids_evidence(case, layers)),
+        f"Serve with {OLDEST} or newer.",
     )
 
 

@@ -159,3 +159,11 @@ def test_an_id_written_twice_is_captured_once(make: Any) -> None:
     assert "2 of 3 states" in found.statement
     assert "captured 2 of 3" in found.statement
     assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.17")) is None
+
+
+def test_before_049_ids_in_the_draft_config_are_not_read(make: Any) -> None:
+    found = checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.4.8"))
+    assert found is not None
+    assert "2, 30, 58" in found.statement
+    assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.4.9")) is None
+    assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], None)) is None
