@@ -1,8 +1,8 @@
 """Train the shipped pair again: `python -m specdebug.reference.train --out DIR`; no other models.
 
 About half an hour on one core. The target memorises a fixed text, then the draft learns to follow
-it, on that text and on the target's own answers, with five unrolled steps (EAGLE-3's training-time test), so that its own hidden states are among
-what it has seen when it is served.
+it, on that text and on the target's own answers, with five unrolled steps (EAGLE-3's training-time
+test), so that its own hidden states are among what it has seen when it is served.
 """
 
 import argparse
