@@ -54,7 +54,8 @@ def _parser() -> argparse.ArgumentParser:
     preflight = commands.add_parser(
         "preflight",
         help="say what a launch command will really do, before it is started",
-        description="Everything after -- is the command; it is read, never run.",
+        description="Everything after -- is the command, or a file that holds it; it is read, "
+        "never run.",
     )
     _common(preflight)
     preflight.add_argument("command", nargs=argparse.REMAINDER, metavar="-- CMD ...")
@@ -122,8 +123,17 @@ def _preflight(args: argparse.Namespace) -> int:
     if not words:
         print("specdebug preflight: put the launch command after --", file=sys.stderr)
         return UNUSABLE
+    if len(words) == 1 and not words[0].startswith("-") and _is_file(words[0]):
+        return _answer(args, [Input(words[0], Path(words[0]))])
     text = words[0] if len(words) == 1 else shlex.join(words)
     return _answer(args, [Input("command", text.encode("utf-8", "surrogateescape"))])
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):  # a whole command is no path that could be looked up
+        return False
 
 
 def _answer(args: argparse.Namespace, inputs: list[Input]) -> int:

@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from specdebug.diagnosis.diagnose import Diagnosis
-from specdebug.diagnosis.findings import Finding
+from specdebug.diagnosis.findings import Evidence, Finding
 
 __all__ = ["report"]
 
+_LONG = 80
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOURS = {"critical": "1;31", "high": "31", "medium": "33", "info": "36"}
 
@@ -28,10 +29,13 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
             yield f"{_clean(given.name)}: {given.kind}, {_clean(given.summary)}".rstrip(", ")
     if found.inputs:
         yield ""
+    quoted: set[Evidence] = set()
     for finding in found.findings:
-        yield from _finding(finding, colour, columns)
-    faults = len(found.faults)
-    if not faults:
+        yield from _finding(finding, colour, columns, quoted)
+    if not any(given.unusable is None for given in found.inputs):
+        yield "Nothing was checked: no input could be used."
+        yield ""
+    elif not found.faults:
         tried = "" if not found.untried else f" ({len(found.untried)} checks lacked an input)"
         yield f"No fault found{tried}."
         yield ""
@@ -44,13 +48,17 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
         yield from textwrap.wrap(text, columns)
 
 
-def _finding(finding: Finding, colour: bool, columns: int) -> Iterator[str]:
+def _finding(finding: Finding, colour: bool, columns: int, quoted: set[Evidence]) -> Iterator[str]:
+    """One finding; a long quotation that stands further up already is only named."""
     head = f"{finding.severity.upper()} {finding.code}"
     yield f"{_paint(head, _COLOURS[finding.severity], colour)} ({finding.confidence})"
     yield from _indent(finding.statement, columns)
     for evidence in finding.evidence[:4]:
         where = evidence.source if evidence.line is None else f"{evidence.source}:{evidence.line}"
         text = _clean(evidence.text)
+        if evidence in quoted and len(text) > _LONG and evidence.line is not None:
+            text = "(quoted above)"
+        quoted.add(evidence)
         yield from _indent(f"{_clean(where)}: {text[:200]}", columns, "    | ")
     if finding.fix:
         yield from _indent("Fix: " + finding.fix, columns)

@@ -23,7 +23,7 @@ from specdebug.diagnosis.facts import (
 )
 from specdebug.diagnosis.gathered import Gathered, assemble
 from specdebug.eagle import checkpoint
-from specdebug.sglang import benches, flags, logs, meta_info, metrics, server_info, vllm
+from specdebug.sglang import benches, flags, meta_info, metrics, server_info, vllm
 from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.pasted import json_values
 from specdebug.sglang.recognise import announces, of_value, recognise
@@ -69,7 +69,10 @@ def build_case(
             summaries.append(InputSummary(given.name, kind, text))
         except Unusable as error:
             summaries.append(InputSummary(given.name, kind, "", str(error)))
-        except (OSError, ValueError) as error:
+        except OSError as error:
+            why = f"cannot be read: {error.strerror or error}"
+            summaries.append(InputSummary(given.name, kind, "", why))
+        except ValueError as error:
             summaries.append(InputSummary(given.name, kind, "", f"cannot be read: {error}"))
     for key, value in (notes or {}).items():
         found.notes[key] = (value, "notes")
@@ -163,6 +166,8 @@ def _read_bench(found: Gathered, given: Input) -> str:
 
 
 def _read_log(found: Gathered, given: Input) -> str:
+    from specdebug.sglang import logs  # numpy: a check without a log starts sooner
+
     if isinstance(given.data, Path):
         log = logs.read_log(given.data, given.name)
     else:
@@ -270,6 +275,8 @@ def _read_pasted_log(found: Gathered, given: Input, text: str) -> int:
     failed = announces(text)
     if "Decode batch" not in text and "server_args=" not in text and not failed:
         return 0
+    from specdebug.sglang import logs
+
     log = logs.read_log(io.StringIO(text), given.name)
     boots = [b for b in log_rows.boots(log, given.name) if b.stretches or b.effective or failed]
     found.boots += boots

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 import re
+from typing import TYPE_CHECKING
 
 from specdebug.diagnosis.facts import Boot, Fact, Notice, Positions, Stretch
 from specdebug.sglang import vllm
-from specdebug.sglang.decode_table import Column, DecodeTable
-from specdebug.sglang.logs import ServerLog
+from specdebug.sglang.log_types import ServerLog
 from specdebug.sglang.vllm import VllmLog
+
+if TYPE_CHECKING:  # needs numpy, which a check without a log does without
+    from specdebug.sglang.decode_table import Column, DecodeTable
 
 CONDITIONAL = "P(position k accepted | position k-1 was)"
 

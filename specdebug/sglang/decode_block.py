@@ -14,7 +14,8 @@ from datetime import UTC, date, datetime
 import numpy as np
 import numpy.typing as npt
 
-from specdebug.sglang.decode_table import COLUMNS, Column, DecodeLine, Floats, Ints, Rows
+from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.decode_table import COLUMNS, Column, Floats, Ints, Rows
 from specdebug.sglang.log_line import (
     ANSI,
     DECODE,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
+
+from specdebug.sglang.decode_line import DecodeLine
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
@@ -25,29 +27,6 @@ COLUMNS: tuple[Column, ...] = (
     "throughput",
     "graph",
 )
-
-
-@dataclass(frozen=True, slots=True)
-class DecodeLine:
-    """One decode line.
-
-    `line` is 1-based; `time` is as printed (no zone); `throughput` is tokens per second over all
-    running requests; `accept_len` includes the bonus token; `graph` is None where the line does not
-    say. `extra` keeps every other `key: value` as printed.
-    """
-
-    line: int
-    time: datetime | None
-    rank: str
-    running: int | None
-    queue: int | None
-    tokens: int | None
-    token_usage: float | None
-    accept_len: float | None
-    accept_rate: float | None
-    graph: bool | None
-    throughput: float | None
-    extra: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime
 
-from specdebug.sglang.decode_table import DecodeLine
+from specdebug.sglang.decode_line import DecodeLine
 
 DECODE = "Decode batch"
 # With the escape byte or, as in many pastes, without it.

@@ -6,10 +6,13 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from specdebug.sglang.decode_table import DecodeLine, DecodeTable
+from specdebug.sglang.decode_line import DecodeLine
 from specdebug.sglang.releases import Release
+
+if TYPE_CHECKING:  # needs numpy, which a check without a log does without
+    from specdebug.sglang.decode_table import DecodeTable
 
 EventKind = Literal[
     "ready",

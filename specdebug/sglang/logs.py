@@ -11,7 +11,8 @@ from typing import IO
 import numpy as np
 
 from specdebug.sglang.decode_block import BlockParser
-from specdebug.sglang.decode_table import Aggregate, Column, DecodeLine, DecodeTable, Ints
+from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.decode_table import Aggregate, Column, DecodeTable, Ints
 from specdebug.sglang.log_boot import KEPT_TEXT, BootBuilder, argument_stage
 from specdebug.sglang.log_events import MODEL_LOAD, event_of, phase_of
 from specdebug.sglang.log_input import Decoder, pieces

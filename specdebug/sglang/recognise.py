@@ -9,6 +9,7 @@ import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Literal
 
 from specdebug.sglang import (
@@ -118,7 +119,12 @@ def recognise(name: str, content: bytes | str) -> Recognised:
 
 def _by_name(name: str, found: Recognised) -> Recognised:
     """A separate small model that drafts has the config of any model: only its name tells."""
-    if found.kind == "target-config" and re.search(r"(?i)draft", name):
+    file = PurePath(name.lower())
+    if (
+        found.kind == "target-config"
+        and "target" not in file.name
+        and any("draft" in part for part in file.parts[-3:])
+    ):
         return Recognised("draft-config", "a model's config.json, called a draft's")
     return found
 

@@ -220,3 +220,44 @@ def test_the_command_starts_quickly() -> None:
     ours = min(seconds("-m", "specdebug.client.cli", "--help") for _ in range(3))
     # 0.05 s here; the bound leaves room for a machine under load.
     assert ours < 5 * bare + 0.5
+
+
+def test_nothing_usable_is_not_called_healthy(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert main(["check", str(tmp_path / "gone.log")]) == 2
+    out = capsys.readouterr().out
+    assert "Nothing was checked" in out
+    assert "No fault found" not in out
+    assert out.count("gone.log") == 1
+
+
+def test_preflight_reads_a_file_that_holds_the_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["preflight", str(FAULTY / "command.txt")]) == 1
+    assert "24 draft tokens were asked for and 5 are in force" in capsys.readouterr().out
+
+
+def test_what_the_newest_release_refuses_is_a_fault_without_naming_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    words = ["--model-path", "a/b", "--speculative-algorithm", "EAGLE3"]
+    start = ["preflight", "--", "sglang", "serve", *words, "--speculative-num-steps", "3"]
+    assert main(start) == 1
+    assert "Releases 0.5.2 to 0.5.23 refuse" in capsys.readouterr().out
+    assert main([*start, "--speculative-eagle-topk", "1"]) == 0
+
+
+def test_a_long_quotation_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["check", *files(CASES / "09-kimi-k25-story")])
+    out = capsys.readouterr().out
+    assert "server.log:29: (quoted above)" in out
+    assert out.count("server.log:29: [2026") == 1
+
+
+def test_a_check_without_a_log_needs_no_numpy() -> None:
+    code = (
+        "import sys; from specdebug.client.cli import main; main(['preflight', '--', 'sglang',"
+        " 'serve', 'a/b']); print('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert done.stdout.split()[-1] == b"False"

@@ -130,7 +130,7 @@ def acceptance_below_training(case: Case) -> Finding | None:
         promised = acceptance.iid_accept_len(accuracy, run.num_steps)
         if run.accept_len < SHORT_OF_TRAINING * promised:
             short.append(
-                f"{run.label}: accept length {run.accept_len:.2f} at {run.num_steps} steps, "
+                f"{run.label}: accept length {run.accept_len:.2f} at num_steps {run.num_steps}, "
                 f"{promised:.2f} promised"
             )
             evidence += run.evidence
@@ -181,8 +181,8 @@ def acceptance_below_reference(case: Case) -> Finding | None:
         if expected is not None and run.accept_len < 0.9 * expected[0]:
             low, high = expected
             below.append(
-                f"{run.label} {run.accept_len:.2f} at {run.num_steps} steps against {low:.2f} to "
-                f"{high:.2f} ({100 * (run.accept_len / high - 1):.0f} %)"
+                f"{run.label} {run.accept_len:.2f} at num_steps {run.num_steps} against "
+                f"{low:.2f} to {high:.2f} ({100 * (run.accept_len / high - 1):.0f} %)"
             )
             evidence += run.evidence
     if not below:
@@ -246,7 +246,7 @@ def acceptance_collapses(case: Case) -> Finding | None:
 def _run_named(run: Run | None) -> str:
     if run is None or run.accept_len is None:
         return "another run"
-    return f"{run.label} ({run.accept_len:.2f} at {run.num_steps} steps)"
+    return f"{run.label} ({run.accept_len:.2f} at num_steps {run.num_steps})"
 
 
 def first_position_low(case: Case) -> Finding | None:

@@ -149,7 +149,7 @@ def step_overhead_unexplained(case: Case) -> Finding | None:
         return None
     if line.overhead_ms <= 0.5 * line.plain_ms:
         return None
-    points = ", ".join(f"{p.step_ms:.1f} ms at {p.num_steps} steps" for p in line.points)
+    points = ", ".join(f"{p.step_ms:.1f} ms at num_steps {p.num_steps}" for p in line.points)
     base = baseline(case)
     evidence = tuple(base.evidence if base else ()) + tuple(
         e

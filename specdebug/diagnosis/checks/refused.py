@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from specdebug.diagnosis.arguments import (
     DRAFT_TOKENS,
     NUM_STEPS,
@@ -13,6 +15,7 @@ from specdebug.diagnosis.arguments import (
 from specdebug.diagnosis.checks.asked import flag_evidence
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Finding
+from specdebug.sglang.overrides import Reading
 from specdebug.sglang.rules import printing
 
 
@@ -34,25 +37,41 @@ def arguments_rejected(case: Case) -> Finding | None:
                 continue
             refused = list(refusing[-1].rejections)
             if len(refusing) < len(guess.readings):
-                confidence = "possible"
-                where = " and ".join(f"releases {r.since} to {r.until}" for r in refusing[-3:])
+                # Nobody starts an old release today: what the newest refuses will not start.
+                newest = refusing[-1] is guess.readings[-1]
+                confidence = "likely" if newest else "possible"
+                where = " and ".join(_spans(guess.readings))
             else:
                 where = "every release read"
         if not refused:
             continue
-        first = refused[0]
+        first, many = refused[0], where.startswith("releases")
         keys = (NUM_STEPS, TOPK, DRAFT_TOKENS, "page_size", "attention_backend", "pp_size")
         return Finding(
             "arguments-rejected",
             "info" if confidence == "possible" else "critical",
             confidence,
-            f"{where[0].upper()}{where[1:]} refuses these arguments with {first.error}: "
-            f"{first.why}",
+            f"{where[0].upper()}{where[1:]} refuse{'' if many else 's'} these arguments with "
+            f"{first.error}: {first.why}",
             tuple(flag_evidence(setup, *keys)),
             first.fix,
             "" if confidence == "certain" else "the engine's release",
         )
     return None
+
+
+def _spans(readings: Sequence[Reading]) -> list[str]:
+    """The last three unbroken runs of releases that refuse."""
+    out: list[str] = []
+    first: Reading | None = None
+    for reading, following in zip(readings, [*readings[1:], None], strict=True):
+        if not reading.rejections:
+            first = None
+            continue
+        first = first or reading
+        if following is None or not following.rejections:
+            out.append(f"releases {first.since} to {reading.until}")
+    return out[-3:]
 
 
 def _rejection_logged(case: Case) -> Finding | None:
