@@ -150,9 +150,10 @@ def positions_of_run(run: BenchRun, source: str) -> Positions | None:
     if not isinstance(rates, list | tuple) or not rates:
         return None
     values = tuple(float(r) for r in rates)
-    if max(values) > 1:
+    # Printed tables are in per cent, also where all of it is below one; JSON holds fractions.
+    if run.kind in ("vllm-bench", "bench-serving-table") or max(values) > 1:
         values = tuple(v / 100 for v in values)
-    drafts = run.extra.get("drafts")
+    drafts = run.extra.get("drafts", run.extra.get("spec_decode_num_drafts"))
     return Positions(
         source,
         run.line,

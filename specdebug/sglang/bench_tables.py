@@ -49,7 +49,10 @@ _BASELINE = re.compile(
     r"|\bspec\w* (?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
 )
 
-_HEADERS: tuple[tuple[str, str], ...] = (
+# A title without a field is of no figure used here, though a later pattern would take it.
+_HEADERS: tuple[tuple[str, str | None], ...] = (
+    ("(?:input|prefill|prompt).*(?:tok|throughput)", None),
+    ("(?:total|overall).*(?:tok\\w*\\s*/|throughput)", "total_tok_s"),
     ("draft tokens (?:used|effective|in force)|effective draft", "draft_tokens"),
     ("draft[ _]?tokens?|num[ _]draft|window", "requested_draft_tokens"),
     ("accept\\w*[ _]*len\\w*|acc[ _]?len\\w*|^al$|mean acceptance|tau", "accept_len"),
@@ -169,6 +172,9 @@ def _columns(header: list[str]) -> list[str | None] | None:
     for cell in header:
         field = next((f for pattern, f in _HEADERS if re.search(pattern, cell.lower())), None)
         names.append(field if field not in names else None)
+    if "output_tok_s" not in names:
+        # A table with one speed only means what the server gives out, whatever it is called.
+        names = ["output_tok_s" if name == "total_tok_s" else name for name in names]
     figures = {"output_tok_s", "accept_len", "step_ms", "request_s", "accept_rate"}
     return names if figures.intersection(n for n in names if n) and len(header) > 1 else None
 
@@ -262,6 +268,10 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
     return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
 
 
+_INPUT = re.compile(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")
+_OUTPUT = re.compile(r"(?i)\b(?:output|decode|generat\w+)\b")
+
+
 def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
     """Figures a client printed in words, blank lines between runs; engine lines are left out."""
     out: list[Found] = []
@@ -285,6 +295,8 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
                 value = value_of(match[1].rstrip(".,"))
                 if value is not None:
                     found[field] = typed(field, value)
+        if _INPUT.search(plain) and not _OUTPUT.search(plain):
+            found.pop("output_tok_s", None)
         if "output_tok_s" in found and "output_tok_s" in current:
             out.append((first, number - 1, {"extra": {}, **current}))
             current = {}

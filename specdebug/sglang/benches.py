@@ -149,6 +149,9 @@ def _serving(data: Mapping[str, Any], line: int) -> BenchRun:
     length = number(data.get("accept_length"))
     if length is None:
         length = number(data.get("spec_decode_acceptance_length"))
+    rates = data.get("spec_decode_per_position_acceptance_rates")
+    if isinstance(rates, list) and rates and all(number(rate) is not None for rate in rates):
+        kept["per_position"] = rates
     info_read = server_info.from_mapping(info) if known and isinstance(info, Mapping) else None
     args = info_read.args if info_read else {}
     return BenchRun(

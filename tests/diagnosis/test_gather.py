@@ -266,3 +266,19 @@ def test_the_only_command_tells_the_depth_of_a_tables_only_drafting_row() -> Non
     more = table + "| B | 60 | 1.9 |\n"
     found = diagnose(build_case([text("cmd", COMMAND), text("table", more)]))
     assert "speculation-cannot-win" not in {f.code for f in found.findings}
+
+
+def test_printed_rates_are_per_cent_even_where_all_are_below_one() -> None:
+    table = (
+        "============ Serving Benchmark Result ============\n"
+        "Output token throughput (tok/s):         40.00\n"
+        "Acceptance length:                       1.01\n"
+        "Drafts:                                  5000\n"
+        "Per-position acceptance (%):\n"
+        "  Position 0:                            0.80\n"
+        "  Position 1:                            0.10\n"
+        "==================================================\n"
+    )
+    (read,) = build_case([text("bench", table)]).positions
+    assert read.conditional[0] == pytest.approx(0.008)
+    assert read.drafts == 5000

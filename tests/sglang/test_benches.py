@@ -227,3 +227,30 @@ def test_a_column_of_speeds_has_many_titles(title: str) -> None:
     plain, drafted = read_benches(f"run,steps,{title},accept_len\nbaseline,,90,\nA,3,70,2.1\n").runs
     assert (plain.output_tok_s, plain.is_baseline) == (90.0, True)
     assert (drafted.output_tok_s, drafted.num_steps, drafted.accept_len) == (70.0, 3, 2.1)
+
+
+@pytest.mark.parametrize(
+    ("titles", "cells", "speed"),
+    [
+        ("input throughput (tok/s) | output throughput (tok/s)", "9120 | 105", 105.0),
+        ("total throughput (tok/s) | output throughput (tok/s)", "700 | 90", 90.0),
+        ("total tok/s | accept len", "90 | 2.0", 90.0),
+    ],
+)
+def test_the_speed_of_a_row_is_that_of_its_output(titles: str, cells: str, speed: float) -> None:
+    (run,) = read_benches(f"| {titles} |\n|---|---|\n| {cells} |\n").runs
+    assert run.output_tok_s == speed
+
+
+def test_a_line_on_the_input_is_no_output_speed() -> None:
+    (run,) = read_benches("input throughput: 9120.0 tok/s\noutput throughput: 105.0 tok/s\n").runs
+    assert run.output_tok_s == 105.0
+
+
+def test_vllms_json_holds_acceptance_by_position() -> None:
+    row = '{"output_throughput": 400.0, "duration": 50.0, "completed": 100, '
+    row += '"spec_decode_acceptance_length": 1.18, "spec_decode_num_drafts": 900, '
+    (run,) = read_benches(row + '"spec_decode_per_position_acceptance_rates": [0.14, 0.04]}').runs
+    assert (run.accept_len, run.extra["per_position"]) == (1.18, [0.14, 0.04])
+    (run,) = read_benches(row + '"spec_decode_per_position_acceptance_rates": ["x"]}').runs
+    assert "per_position" not in run.extra
