@@ -120,11 +120,12 @@ class Up:
                 self.lock.write_text(f"http://127.0.0.1:{port}/, pid {os.getpid()}")
                 self._say(f"data folder {self.data}")
                 self._start_broker()
-                self._say("record: migrating")
-                self._manage("migrate", "--verbosity", "0")
+                # They need seconds to load and touch no row before they are asked; the record is
+                # made ready meanwhile.
                 self._start_web(listener)
-                self._start_workers()
-                self._say("example: loading")
+                self._say("worker: starting")
+                self._start_worker("worker", "measure")
+                self._say("record: migrating, loading the example")
                 replay = ["--replay"] if self.replay else []
                 link = self._manage("welcome", "--base", f"http://127.0.0.1:{port}", *replay)
                 self._wait_for_web(port)
@@ -134,6 +135,9 @@ class Up:
                     "Ctrl-C stops everything.",
                     flush=True,
                 )
+                # Nobody waits for it, so that it does not compete with those who are waited for.
+                schedule = str(self.data / "run" / "beat")
+                self._start_worker("house", "house", "--beat", "--schedule", schedule)
                 follower = self._follow_replay() if self.replay else None
                 try:
                     self._watch()
@@ -218,24 +222,23 @@ class Up:
             [
                 *(sys.executable, "-m", "gunicorn", "specdebug.wsgi"),
                 *("--bind", f"fd://{listener.fileno()}", "--worker-class", "gthread"),
-                *("--workers", "2", "--threads", "4", "--graceful-timeout", "5"),
+                *("--workers", "2", "--threads", "4", "--preload"),
+                *("--graceful-timeout", "5"),
                 *("--name", "specdebug", "--no-control-socket"),
             ],
             inherited=(listener.fileno(),),
         )
 
-    def _start_workers(self) -> None:
-        self._say("worker: starting")
-        celery = [sys.executable, "-m", "celery", "-A", "specdebug", "worker", "--loglevel", "INFO"]
-        quiet = ["--without-gossip", "--without-mingle", "--concurrency", "1"]
-        # A polite end waits for the task in hand; a run of minutes is stopped by the second signal.
-        signals = (signal.SIGTERM, signal.SIGQUIT)
+    def _start_worker(self, name: str, queue: str, *more: str) -> None:
         self._service(
-            "worker", [*celery, *quiet, "-Q", "measure", "-n", "measure@%h"], signals=signals
-        )
-        beat = ["--beat", "--schedule", str(self.data / "run" / "beat")]
-        self._service(
-            "house", [*celery, *quiet, "-Q", "house", "-n", "house@%h", *beat], signals=signals
+            name,
+            [
+                *(sys.executable, "-m", "celery", "-A", "specdebug", "worker"),
+                *("--loglevel", "INFO", "--without-gossip", "--without-mingle"),
+                *("--concurrency", "1", "-Q", queue, "-n", f"{queue}@%h", *more),
+            ],
+            # A polite end waits for the task in hand; the second signal ends a run of minutes.
+            signals=(signal.SIGTERM, signal.SIGQUIT),
         )
 
     def _manage(self, *arguments: str) -> str:
