@@ -108,7 +108,11 @@ def summarise(boot: Boot, stretch: Stretch, interval: int = DECODE_LOG_INTERVAL)
         running=series.median([stretch.running[i] for i in kept]),
         running_max=max((stretch.running[i] for i in busy), default=0.0),
         queue_max=max((stretch.queue[i] for i in busy), default=0.0),
-        drafts=round(weight * interval * stretch.every),
+        drafts=round(
+            math.fsum(stretch.drafts[i] for i in busy)
+            if stretch.drafts
+            else weight * interval * stretch.every
+        ),
         graph_off=graphs.count(0) / len(graphs) if graphs else None,
         speculative=bool(lengths),
         evidence=tuple(dict.fromkeys(shown)),

@@ -104,7 +104,8 @@ class Stretch:
     accept_len and accept_rate hold NaN where a line has none; graph holds 1, 0, or -1 for absent.
     throughput in tokens per second of that rank, tokens in KV-cache tokens, lines 1-based.
     texts: verbatim lines by line number, where the input was small enough to keep them. every:
-    one line in `every` was kept of a long log.
+    one line in `every` was kept of a long log. drafts: verifications behind each line, where the
+    engine counts them (vLLM).
     """
 
     rank: str
@@ -118,6 +119,7 @@ class Stretch:
     throughput: Sequence[float]
     texts: Mapping[int, str] = field(default_factory=dict)
     every: int = 1
+    drafts: Sequence[float] = ()
 
     def __len__(self) -> int:
         return len(self.lines)

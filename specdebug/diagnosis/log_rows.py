@@ -103,6 +103,7 @@ def vllm_boot(log: VllmLog, source: str) -> tuple[Boot, Positions | None]:
         columns["running"].append(float((last.running if last else None) or 1))
         columns["queue"].append(float((last.waiting if last else None) or 0))
         columns["tok_s"].append(last.generation_tok_s if last else 0.0)
+    counted = [(s.drafted or 0) / max(len(s.per_position), 1) for s in log.spec]
     nan = [math.nan] * len(lines)
     stretches = (
         (
@@ -116,6 +117,8 @@ def vllm_boot(log: VllmLog, source: str) -> tuple[Boot, Positions | None]:
                 list(nan),
                 [-1] * len(lines),
                 columns["tok_s"],
+                {spec.line: spec.text.strip()[:400] for spec in log.spec},
+                drafts=counted if all(counted) else (),
             ),
         )
         if lines

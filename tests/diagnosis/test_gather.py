@@ -282,3 +282,21 @@ def test_printed_rates_are_per_cent_even_where_all_are_below_one() -> None:
     (read,) = build_case([text("bench", table)]).positions
     assert read.conditional[0] == pytest.approx(0.008)
     assert read.drafts == 5000
+
+
+VLLM = (
+    "INFO 08-11 12:00:10 [metrics.py:86] SpecDecoding metrics: Draft acceptance rate: 32.3%, "
+    "Mean acceptance length: 1.97, Accepted: 485 tokens, Drafted: 1500 tokens, "
+    "Per-position acceptance rate: 0.720, 0.200, 0.050\n"
+)
+
+
+def test_vllm_counts_its_drafts_itself_and_is_quoted_verbatim() -> None:
+    case = build_case([text("log", VLLM * 3)])
+    assert list(case.boots[0].stretches[0].drafts) == [500.0] * 3
+    found = diagnose(case)
+    assert found.values["drafts"] == 1500
+    assert "too-few-samples" not in {f.code for f in found.findings}
+    assert case.boots[0].stretches[0].texts[1] == VLLM.strip()
+    few = diagnose(build_case([text("log", VLLM)]))
+    assert "too-few-samples" in {f.code for f in few.findings}

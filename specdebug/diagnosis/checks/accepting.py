@@ -72,7 +72,12 @@ def dead_run(stretch: Stretch, interval: int = 40) -> tuple[list[int], bool] | N
                 best = (start, k)
             start = k + 1
     first, last = best
-    drafts = sum(stretch.running[i] for i in busy[first:last]) * interval
+    dead = busy[first:last]
+    drafts = (
+        sum(stretch.drafts[i] for i in dead)
+        if stretch.drafts
+        else sum(stretch.running[i] for i in dead) * interval
+    )
     if last - first < DEAD_LINES and (any(alive) or drafts < DEAD_DRAFTS):
         return None
     before, after = any(alive[:first]), any(alive[last:])

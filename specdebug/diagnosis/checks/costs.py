@@ -206,7 +206,7 @@ def predicted_best(case: Case) -> Best | None:
 
 
 def draft_too_deep(case: Case) -> Finding | None:
-    """A smaller num_steps is predicted to be faster by more than the noise."""
+    """A smaller num_steps is predicted, or was measured, to be faster by more than the noise."""
     best = predicted_best(case)
     if best is None or random_prompts(case):
         return None
@@ -219,6 +219,23 @@ def draft_too_deep(case: Case) -> Finding | None:
         return None
     run = max(deep, key=lambda r: r.num_steps or 0)
     found = profile(case)
+    known = next(
+        (r for r in speculative_runs(case) if r.num_steps == best.num_steps and r.tok_s), None
+    )
+    if known is not None and (known.tok_s or 0) <= (run.tok_s or 0):
+        return None  # measured, and no faster
+    if known is not None:
+        return Finding(
+            "draft-too-deep",
+            "medium",
+            "likely",
+            f"{run.label} runs {run.num_steps} draft steps at {run.tok_s:.4g} tok/s; num_steps "
+            f"{best.num_steps} gave {known.tok_s:.4g} tok/s and is the best predicted "
+            f"({best.low:.0f} to {best.high:.0f} tok/s).",
+            (*run.evidence, *known.evidence),
+            f"Use --speculative-num-steps {best.num_steps}.",
+            "repeats of both, interleaved",
+        )
     return Finding(
         "draft-too-deep",
         "medium",

@@ -127,3 +127,18 @@ def test_the_best_depth_is_not_too_deep(make: Any) -> None:
 def test_without_a_cost_line_no_depth_is_judged(make: Any) -> None:
     positions = Positions("p", None, "h", (0.6, 0.2, 0.1), 3000, "f", 3, 1.7)
     assert checks.draft_too_deep(make.case(runs=pair(80, 1.7), positions=[positions])) is None
+
+
+def test_a_better_depth_that_was_measured_is_quoted_and_not_predicted(make: Any) -> None:
+    def rows(third: float) -> list[Measured]:
+        figures = [(1, 85.0, 1.70), (3, third, 2.48), (8, 81.7, 2.86)]
+        drafted = [
+            Measured(f"n{n}", "t", speculative=True, num_steps=n, tok_s=(s,), accept_len=a)
+            for n, s, a in figures
+        ]
+        return [Measured("plain", "t", speculative=False, tok_s=(60.0,)), *drafted]
+
+    found = checks.draft_too_deep(make.case(runs=rows(103.3)))
+    assert found is not None
+    assert "num_steps 3 gave 103.3 tok/s" in found.statement
+    assert found.fix == "Use --speculative-num-steps 3."
