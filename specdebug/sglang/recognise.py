@@ -80,7 +80,9 @@ _LOG_SIGNS = (
     "Scheduler hit an exception",
     "max_total_num_tokens=",
 )
-_RAISED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent")
+_RAISED = re.compile(
+    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent|ERROR:\s"
+)
 _METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
 
 

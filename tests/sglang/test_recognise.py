@@ -153,6 +153,10 @@ def test_a_draft_with_an_ordinary_name_is_told_by_its_depth_or_its_file(
     [
         ("[2026-04-02 10:00:00 TP1] Capture cuda graph failed: CUDA out of memory.", "server-log"),
         ("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB", "server-log"),
+        (
+            "ERROR:    [Errno 98] error while attempting to bind: address already in use",
+            "server-log",
+        ),
         ("It says that the address is already in use, and that memory ran out.", "text"),
         ("[2026-04-02 10:00:00] nothing an engine says", "text"),
     ],
