@@ -40,7 +40,7 @@ class Pace:
     """The workload of each run; small ones for tests."""
 
     repeats: int = 3
-    prompts: int = 8
+    prompts: int = 16
     tokens: int = 96
 
     def workload(self) -> Workload:

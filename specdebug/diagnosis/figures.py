@@ -5,6 +5,7 @@ It computes and names its sources; whether a figure is a fault is decided in che
 
 from __future__ import annotations
 
+import statistics
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -14,7 +15,7 @@ from specdebug.diagnosis.decode import summary_of, together
 from specdebug.diagnosis.facts import Case, Measured, Positions
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
-from specdebug.measure import acceptance, series
+from specdebug.measure import acceptance
 
 __all__ = [
     "Run",
@@ -119,7 +120,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         window = steps + 1
     if speculative and window is not None and steps is None and topk in (None, 1):
         steps = window - 1
-    tok_s = series.median(row.tok_s) if row.tok_s else None
+    tok_s = statistics.fmean(row.tok_s) if row.tok_s else None
     running = row.running
     if running is None and case.concurrency is not None:
         running = float(case.concurrency.value)

@@ -205,7 +205,7 @@ def build_post_mortem(
 def _middle(run: RunRow | None) -> float | None:
     if run is None or not run.figures.tok_s:
         return None
-    return statistics.geometric_mean(run.figures.tok_s)
+    return statistics.fmean(run.figures.tok_s)
 
 
 def _best(record: Record) -> RunRow | None:

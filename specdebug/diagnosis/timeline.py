@@ -89,7 +89,7 @@ def split_runs(before: RunRow, after: RunRow) -> Split | None:
         return None
     if not before.figures.tok_s or not after.figures.tok_s:
         return None
-    tok_s = [statistics.geometric_mean(r.figures.tok_s) for r in (before, after)]
+    tok_s = [statistics.fmean(r.figures.tok_s) for r in (before, after)]
     return split_throughput(tok_s[0], tok_s[1], lengths[0], lengths[1])
 
 
@@ -144,7 +144,7 @@ def regressions(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[Regress
 def _figures(run: RunRow) -> str:
     said = []
     if run.figures.tok_s:
-        mean = statistics.geometric_mean(run.figures.tok_s)
+        mean = statistics.fmean(run.figures.tok_s)
         n = len(run.figures.tok_s)
         said.append(f"{mean:.4g} tok/s" + (" (one figure)" if n == 1 else f" (n={n})"))
     if run.figures.accept_len is not None:
