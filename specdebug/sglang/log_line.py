@@ -9,8 +9,10 @@ from datetime import datetime
 from specdebug.sglang.decode_line import DecodeLine
 
 DECODE = "Decode batch"
-# With the escape byte or, as in many pastes, without it.
-ANSI = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|(?<!\w)\[\d{1,3}(?:;\d{1,3})*m")
+# With the escape byte or, as in many pastes, without it or spelt out. A reset ends the last figure.
+ANSI = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|\^\[\[[0-9;]*m|(?<!\w)\[\d{1,3}(?:;\d{1,3})*m|\[0?m(?!\w)"
+)
 PREFIX = re.compile(
     r"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?:Z|[+-]\d\d:?\d\d)?"
     r"((?: [A-Za-z][A-Za-z_]*\d+)*)\]"

@@ -28,6 +28,8 @@ FORMS = {
     "level": f"[2025-05-01 10:00:00 TP0] INFO scheduler.py:99: Decode batch, {TAIL}",
     "colour": f"\x1b[32m[2025-05-01 10:00:00 TP0]\x1b[0m Decode batch, {TAIL}\x1b[0m",
     "colour without escape": f"[32m[2025-05-01 10:00:00 TP0][0m Decode batch, {TAIL}",
+    "reset behind the last figure": f"[32m[2025-05-01 10:00:00 TP0] Decode batch, {TAIL}[0m",
+    "escape spelt out": f"^[[32m[2025-05-01 10:00:00 TP0] Decode batch, {TAIL}^[[0m",
     "compose": f"svc-1  | [2025-05-01 10:00:00 TP0] Decode batch, {TAIL}",
     "quoted": f"> > [2025-05-01 10:00:00 TP0] Decode batch, {TAIL}",
     "glued bar": (
