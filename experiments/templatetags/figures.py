@@ -37,6 +37,13 @@ def number(value: float | None, digits: int = 1) -> str:
 
 
 @register.filter
+def toward_goal(ratio: float | None, met: bool) -> str:
+    """Best over goal; near misses get the digits that keep them from reading as a goal met."""
+    short = number(ratio, 2)
+    return number(ratio, 4) if not met and short == "1.00" else short
+
+
+@register.filter
 def figure(value: float | None, metric: str) -> SafeString:
     """A figure of a metric with its unit."""
     if not _known(value):

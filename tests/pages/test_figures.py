@@ -73,3 +73,11 @@ def test_every_severity_and_state_has_a_drawing(name: str) -> None:
 
 def test_a_name_without_a_drawing_is_empty() -> None:
     assert icons.icon("<script>") == ""
+
+
+@pytest.mark.parametrize(
+    ("ratio", "met", "shown"),
+    [(0.997, False, "0.9970"), (1.003, True, "1.00"), (0.631, False, "0.63"), (None, False, "–")],
+)
+def test_a_goal_nearly_met_does_not_read_as_met(ratio: float | None, met: bool, shown: str) -> None:
+    assert figures.toward_goal(ratio, met) == shown
