@@ -76,6 +76,10 @@ _KEYED = re.compile(
     r"^\s*[\"']?(speculative[-_][a-z_-]+|max[-_]running[-_]requests)[\"']?\s*[:=]\s*"
     r"[\"']?([\w./-]*[\w/])[\"']?\s*[,)]*\s*(?:#.*)?$"
 )
+# The same in a call that is written on one line.
+_CALLED = re.compile(
+    r"\b(speculative_[a-z_]+|max_running_requests)\s*=\s*[\"']?([\w./-]*[\w/])[\"']?\s*[,)]"
+)
 # Beside these the keys are effective arguments, not asked ones.
 _EFFECTIVE = ("server_args=", "ServerArgs(", "internal_states")
 
@@ -88,6 +92,8 @@ def quoted_flags(text: str, source: str) -> Launch | None:
         found = list(_QUOTED.finditer(line))
         if not found and keyed and len(line) < 400 and (match := _KEYED.match(line)):
             found = [match]
+        if not found and keyed and "Engine(" in line:
+            found = list(_CALLED.finditer(line[:4_000]))
         for match in found:
             name, raw = match.group(1).replace("-", "_"), match.group(2)
             value = int(raw) if raw.isdigit() else raw

@@ -8,11 +8,14 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from specdebug.sglang.shell_words import OPERATORS, Operator, Redirect, Word, words_of
+
+__all__ = ["Command", "Word", "commands"]
+
 _MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
+_MAX_GROWN = 4 * _MAX_TEXT
 _QUOTED_LINES = 60
 _LAUNCHES = re.compile(r"sglang|vllm|\bsh\b|bash")
-_OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
-_REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
 _PROMPT = re.compile(
     r"^\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+:?[^\s$#]*)?[$#]\s+|>\s+|\++\s+)"
 )
@@ -27,7 +30,9 @@ _NAMED_VALUE = re.compile(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
 _ENV_LINE = re.compile(
     r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$"
 )
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?::?-([^}]*))?\}|(\w+))")
+_VARIABLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\]|:?-([^}]*))?\}|(\w+))")
+_ONLY_VARIABLE = re.compile(r"\$(?:\{\w+(?:\[[@*]\])?\}|\w+)")
+_ARRAY = re.compile(r"^[ \t]*(\w+)\+?=\(([^()]{0,20000})\)[ \t]*$", re.MULTILINE)
 _TYPOGRAPHY = str.maketrans(
     {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": ""}
 )
@@ -44,14 +49,6 @@ _ONE_ITEM = (
     "one list item holds a flag and its value, which the engine gets as one word; "
     "give each its own item"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Word:
-    """One word of a command and the 1-based line it starts on."""
-
-    text: str
-    line: int
 
 
 @dataclass
@@ -76,9 +73,10 @@ def commands(text: str) -> list[Command]:
         )
         problems.append((line, "typographic quotes, spaces or dashes were read as plain ones"))
     lines = fixed.split("\n")
+    arrays, lines = _arrays(lines)
     found, rest = _listed(lines)
     environment = _environment(lines)
-    found += _shell(rest, problems)
+    found += _shell(rest, problems, arrays)
     for command in found:
         command.variables = environment | command.variables
     found.sort(key=lambda command: command.words[0].line)
@@ -116,6 +114,7 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
     rest = list(lines)
     found: list[Command] = []
     text = "\n".join(lines)
+    taken = 0
     # At most fifty candidates: an unclosed string costs a scan to the end of the text each time.
     for match in itertools.islice(re.finditer(r"\[(?=\s*[\"'])", text), 50):
         try:
@@ -126,8 +125,9 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
             continue
         line = text.count("\n", 0, match.start()) + 1
         last = line + text.count("\n", match.start(), end)
-        if not any(rest[line - 1 : last]):
-            continue
+        if match.start() < taken:
+            continue  # inside the list before
+        taken = end
         found.append(Command([Word(v, line) for v in value]))
         for number in range(line, last + 1):
             rest[number - 1] = ""
@@ -180,7 +180,7 @@ def _from_items(run: list[tuple[int, str]]) -> Command | None:
         text = item[1:-1] if quoted else re.sub(r"\s+#.*$", "", item)
         if re.match(r"^--?[\w-]+\s+\S", text):
             command.problems.append((line, f"{text[:60]!r}: {_ONE_ITEM}"))
-            words, _ = _words(text, line)
+            words, _ = words_of(text, line)
             command.words += words
         else:
             command.words.append(Word(text, line))
@@ -195,6 +195,8 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
     quote, launches = "", False
     for number, raw in enumerate(lines, 1):
         line = _COMPOSE.sub("", raw)
+        if parts and lines[start - 1].startswith("> "):
+            line = line.removeprefix(">")  # a quoted reply, quoted line by line
         if not parts:
             line = _PROMPT.sub("", line)
             line = _YAML_KEY.sub("", line) if _YAML_KEY.match(line) else line
@@ -247,10 +249,33 @@ def _open_quote(text: str, quote: str) -> str:
     return quote
 
 
-def _shell(lines: list[str], problems: list[tuple[int, str]]) -> list[Command]:
+def _arrays(lines: list[str]) -> tuple[dict[str, str], list[str]]:
+    """Bash arrays by name, their words in one text, and the lines with them blanked out."""
+    found: dict[str, str] = {}
+
+    def keep(match: re.Match[str]) -> str:
+        words = re.sub(r"(?m)(?:^|\s)#.*$", "", match[2])
+        found[match[1]] = f"{found.get(match[1], '')} {' '.join(words.split())}".strip()
+        return "\n" * match[0].count("\n")
+
+    return found, _ARRAY.sub(keep, "\n".join(lines)).split("\n")
+
+
+def _split(word: Word, variables: dict[str, str]) -> list[Word]:
+    """The word expanded; one that is a variable full of flags becomes the words in it."""
+    text = _expand(word.text, variables)
+    if _ONLY_VARIABLE.fullmatch(word.text) and text.startswith("-") and " " in text:
+        return [Word(inner.text, word.line) for inner in words_of(text, word.line)[0]]
+    return [Word(text, word.line)]
+
+
+def _shell(
+    lines: list[str], problems: list[tuple[int, str]], arrays: dict[str, str]
+) -> list[Command]:
     found: list[Command] = []
-    variables: dict[str, str] = {}
+    variables: dict[str, str] = dict(arrays)
     shared = list(problems)
+    grown = 0
     logical: list[tuple[int, str]] = []
     for start, text in _logical_lines(lines, shared):
         logical.append((start, text))
@@ -258,7 +283,10 @@ def _shell(lines: list[str], problems: list[tuple[int, str]]) -> list[Command]:
         if not text.strip():
             continue
         for words, odd in _simple_commands(text, start):
-            expanded = [Word(_expand(word.text, variables), word.line) for word in words]
+            expanded = [part for word in words for part in _split(word, variables)]
+            grown += sum(len(word.text) for word in expanded)
+            if grown > _MAX_GROWN:
+                return found  # variables inside variables, or one long one again and again
             assignments = _assignments(expanded)
             if assignments is not None:
                 variables |= assignments
@@ -293,16 +321,16 @@ def _expand(text: str, variables: dict[str, str]) -> str:
 
 
 def _simple_commands(text: str, line: int) -> Iterator[tuple[list[Word], list[tuple[int, str]]]]:
-    words, problems = _words(text, line)
+    words, problems = words_of(text, line)
     current: list[Word] = []
     skip_target = False
     for word in words:
-        if word.text in _OPERATORS and word.text.isprintable() and isinstance(word, _Operator):
+        if word.text in OPERATORS and word.text.isprintable() and isinstance(word, Operator):
             if current:
                 yield current, problems
                 problems = []
             current, skip_target = [], False
-        elif isinstance(word, _Redirect):
+        elif isinstance(word, Redirect):
             skip_target = not re.search(r"[&<>]\d$|&-$", word.text)
         elif skip_target:
             skip_target = False
@@ -310,101 +338,3 @@ def _simple_commands(text: str, line: int) -> Iterator[tuple[list[Word], list[tu
             current.append(word)
     if current:
         yield current, problems
-
-
-class _Operator(Word):
-    pass
-
-
-class _Redirect(Word):
-    pass
-
-
-def _words(text: str, line: int) -> tuple[list[Word], list[tuple[int, str]]]:
-    """Shell words of `text` with operators and redirections marked; an unclosed quote ends with its
-    line."""
-    words: list[Word] = []
-    problems: list[tuple[int, str]] = []
-    buffer: list[str] = []
-    started: int | None = None
-    at, size = 0, len(text)
-
-    def close() -> None:
-        nonlocal started
-        if started is not None:
-            words.append(Word("".join(buffer), started))
-            buffer.clear()
-            started = None
-
-    while at < size:
-        char = text[at]
-        if char in " \t\n":
-            close()
-            line += char == "\n"
-            at += 1
-        elif char == "#" and started is None:
-            end = text.find("\n", at)
-            at = size if end < 0 else end
-        elif char in "'\"":
-            started = started if started is not None else line
-            closed, value = _quoted(text, at)
-            end = closed if closed is not None else size
-            if closed is None:
-                problems.append(
-                    (line, f"line {line}: a {char} is never closed; read up to the end of the line")
-                )
-                stop = text.find("\n", at)
-                end = size if stop < 0 else stop
-                value = text[at + 1 : end]
-            buffer.append(value)
-            line += text.count("\n", at, end)
-            at = end
-        elif char == "\\" and at + 1 < size:
-            started = started if started is not None else line
-            if text[at + 1] != "\n":
-                buffer.append(text[at + 1])
-            else:
-                line += 1
-            at += 2
-        elif (redirect := _REDIRECT.match(text, at)) and (
-            started is None or not redirect[0][0].isdigit()
-        ):
-            close()
-            end = redirect.end()
-            tail = re.compile(r"\d+|-").match(text, end) if redirect[0].endswith("&") else None
-            end = tail.end() if tail else end
-            words.append(_Redirect(text[at:end], line))
-            at = end
-        elif operator := next((op for op in _OPERATORS if text.startswith(op, at)), None):
-            close()
-            words.append(_Operator(operator, line))
-            at += len(operator)
-        else:
-            started = started if started is not None else line
-            buffer.append(char)
-            at += 1
-    close()
-    return words, problems
-
-
-def _quoted(text: str, at: int) -> tuple[int | None, str]:
-    """The end (past the closing quote) and value of the quoted part starting at `at`; end None if
-    unclosed."""
-    quote = text[at]
-    if quote == "'":
-        end = text.find("'", at + 1)
-        return (None, "") if end < 0 else (end + 1, text[at + 1 : end])
-    parts: list[str] = []
-    at += 1
-    while at < len(text):
-        char = text[at]
-        if char == '"':
-            return at + 1, "".join(parts)
-        if char == "\\" and at + 1 < len(text) and text[at + 1] in '"\\$`\n':
-            if text[at + 1] != "\n":
-                parts.append(text[at + 1])
-            at += 2
-            continue
-        parts.append(char)
-        at += 1
-    return None, ""

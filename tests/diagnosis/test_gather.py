@@ -300,3 +300,11 @@ def test_vllm_counts_its_drafts_itself_and_is_quoted_verbatim() -> None:
     assert case.boots[0].stretches[0].texts[1] == VLLM.strip()
     few = diagnose(build_case([text("log", VLLM)]))
     assert "too-few-samples" in {f.code for f in few.findings}
+
+
+def test_a_call_on_one_line_says_what_was_asked_and_other_words_do_not() -> None:
+    call = "llm = sgl.Engine(model_path='a', speculative_num_steps=3, speculative_eagle_topk=1)"
+    (launch,) = build_case([text("paste", call)]).launches
+    assert launch.requested["speculative_eagle_topk"].value == 1
+    other = build_case([text("paste", "we set speculative_num_steps=3, it was fine")])
+    assert other.launches == ()

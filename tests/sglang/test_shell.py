@@ -57,3 +57,37 @@ def test_a_python_list_of_arguments_is_one_command() -> None:
 
 def test_a_bracket_that_never_closes_is_no_list() -> None:
     assert all("sglang" not in words(c) for c in commands("x = ['sglang', {1: 2}]"))
+
+
+def test_a_variable_full_of_flags_is_many_words() -> None:
+    (command,) = commands('A="--tp 2 --port 1"\nB=x\nserve $A "$B"')
+    assert words(command) == ["serve", "--tp", "2", "--port", "1", "x"]
+
+
+def test_a_bash_array_is_expanded_where_it_is_used() -> None:
+    text = 'ARGS=(\n  --tp 2  # two\n  --port 1\n)\nARGS+=(--dp 1)\nserve "${ARGS[@]}"'
+    (command,) = commands(text)
+    assert words(command) == ["serve", "--tp", "2", "--port", "1", "--dp", "1"]
+    assert command.words[0].line == 6
+
+
+def test_an_ordinary_variable_stays_one_word() -> None:
+    (command,) = commands('NAME="my model"\nserve $NAME')
+    assert words(command) == ["serve", "my model"]
+
+
+def test_a_quoted_reply_is_continued_line_by_line() -> None:
+    (command,) = commands("> serve \\\n>   --tp 2 \\\n>   --port 1")
+    assert words(command) == ["serve", "--tp", "2", "--port", "1"]
+
+
+def test_two_lists_on_one_line_are_two_commands() -> None:
+    found = [words(c) for c in commands('x = ["sglang", "serve"] + ["--tp", "2"]')]
+    assert ["sglang", "serve"] in found
+    assert ["--tp", "2"] in found
+
+
+def test_variables_cannot_make_a_text_grow_without_end() -> None:
+    text = 'A="-' + "x " * 40_000 + '"\n' + "serve $A\n" * 5_000
+    assert 1 <= len(commands(text)) < 50
+    assert len(commands("serve --tp 2\n" * 5_000)) == 5_000
