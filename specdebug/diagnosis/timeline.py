@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -107,13 +108,14 @@ def _cause(split: Split | None) -> Cause:
 
 
 def regressions(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[Regression, ...]:
-    """Each run against the baseline and against the run it follows; flagged where it lost."""
+    """Each run against the baseline, the run it follows and the best draft run before it; flagged
+    where it lost."""
     out: list[Regression] = []
     base = record.baseline
     measured = [r for r in sorted(record.runs, key=lambda r: r.order) if r.figures.tok_s]
     for run in measured:
         against: list[RunRow] = []
-        for other in (base, record.run(run.follows)):
+        for other in (base, record.run(run.follows), _best_draft_before(run, measured)):
             if other is not None and other.label != run.label and other not in against:
                 against.append(other)
         for other in against:
@@ -139,6 +141,12 @@ def regressions(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[Regress
                 )
             )
     return tuple(out)
+
+
+def _best_draft_before(run: RunRow, measured: Sequence[RunRow]) -> RunRow | None:
+    """The fastest earlier run with a draft: better than the step before it is no progress yet."""
+    earlier = [r for r in measured if r.order < run.order and r.figures.speculative]
+    return max(earlier, key=lambda r: statistics.fmean(r.figures.tok_s), default=None)
 
 
 def _figures(run: RunRow) -> str:
