@@ -92,16 +92,18 @@ class Running:
         return found
 
     def engines(self) -> list[int]:
-        """Pids of engines that serve a run of this data folder."""
+        """Pids of engines that serve a run of this data folder: they write its log."""
         found = []
         for entry in Path("/proc").iterdir():
             if not entry.name.isdigit():
                 continue
             try:
                 command = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                output = str((entry / "fd" / "1").readlink())
             except OSError:
                 continue
-            if "specdebug.reference.serve" in command and "workers.leash" not in command:
+            serves = "-m specdebug.reference.serve" in command and "leash" not in command
+            if serves and output.startswith(str(self.data)):
                 found.append(int(entry.name))
         return found
 
@@ -165,13 +167,18 @@ def browser(running: Running) -> Iterator[httpx.Client]:
         yield client
 
 
-def log_in(client: httpx.Client, link: str) -> httpx.Response:
+def follow(client: httpx.Client, link: str) -> httpx.Response:
+    """Open a login link and press its button."""
     page = client.get(link)
     assert page.status_code == 200
     token = re.search(r'name="csrfmiddlewaretoken" value="([^"]+)"', page.text)
     assert token is not None
-    answer = client.post(
+    return client.post(
         link, data={"csrfmiddlewaretoken": token.group(1)}, headers={"Referer": link}
     )
+
+
+def log_in(client: httpx.Client, link: str) -> httpx.Response:
+    answer = follow(client, link)
     assert answer.status_code == 200
     return answer

@@ -10,7 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.stories.conftest import ROOT, Running, environment, log_in, start
+from tests.stories.conftest import ROOT, Running, environment, follow, log_in, start
 
 pytestmark = pytest.mark.story
 
@@ -21,8 +21,10 @@ def test_the_link_logs_in_once_and_the_example_is_there(running: Running) -> Non
         assert client.get("/").status_code == 200
     with httpx.Client(base_url=running.base, timeout=30) as stranger:
         assert stranger.get("/").status_code == 302
-        spent = stranger.get(running.link, follow_redirects=True)
-        assert "used" in spent.text.lower()
+        spent = follow(stranger, running.link)
+        assert spent.status_code == 403
+        assert "This link no longer works" in spent.text
+        assert stranger.get("/").status_code == 302
 
 
 def test_ctrl_c_leaves_nothing_and_the_second_start_is_quick_and_loses_nothing(
