@@ -10,6 +10,13 @@ _OPEN, _CLOSE = "([{<", ")]}>"
 _KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
 _KEY = re.compile(r"\s*(['\"])([A-Za-z_]\w*)\1\s*:\s*")
 _MAX_VALUE = 20_000
+_MAX_DEPTH = 50
+_STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+# Operators behind an operand, doubled signs, attributes, calls, words: each nests one level deeper.
+_CHAINED = re.compile(
+    r"[-+~]\s*(?=[-+~])|[\w)\]}](?<![eE])\s*[-+*/%@&|^]|\.\s*[A-Za-z_]|[)\]}]\s*[(\[{]"
+    r"|\b(?:not|else|lambda|await)\b"
+)
 _MAX_KEYS = 5_000
 
 
@@ -67,9 +74,26 @@ def _value_end(text: str, at: int) -> int:
 
 
 def _literal(source: str) -> Any:
-    if len(source) > _MAX_VALUE:
+    if len(source) > _MAX_VALUE or _deep(source):
         return source
     try:
         return ast.literal_eval(source)
     except (ValueError, SyntaxError, RecursionError, MemoryError):
         return source
+
+
+def _deep(source: str) -> bool:
+    """Whether parsing it would nest deeply, which no argument's value does.
+
+    It must not be tried: CPython 3.11 miscounts its parser's recursion for good once it has run
+    into the limit, and harmless texts then fail in the same process.
+    """
+    bare = _STRING.sub("", source)
+    depth = deepest = 0
+    for char in bare:
+        if char in "([{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif char in ")]}":
+            depth -= 1
+    return deepest > _MAX_DEPTH or len(_CHAINED.findall(bare)) > _MAX_DEPTH

@@ -1,5 +1,7 @@
 """The dump of effective arguments in both forms."""
 
+import ast
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -62,3 +64,29 @@ def test_whatever_python_prints_is_read_back(values: dict[str, object]) -> None:
     call = ", ".join(f"{name}={value!r}" for name, value in values.items())
     assert read_server_args(f"server_args=ServerArgs({call})") == values
     assert read_server_args(f"server_args={values!r}") == values
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "[" * 3000 + "]" * 3000,
+        "-" * 5000 + "1",
+        "f" + "()" * 3000,
+        "not " * 3000 + "1",
+        "1" + "+1" * 5000,
+    ],
+)
+def test_a_value_nested_beyond_reason_stays_text_and_harms_no_later_parse(value: str) -> None:
+    found = read_server_args(f"server_args=ServerArgs(model_path='m', extra={value}, tp_size=2)")
+    assert found is not None
+    assert found["extra"] == value
+    assert found["tp_size"] == 2
+    # The parser still works in this process.
+    assert ast.literal_eval("[1, {'a': (2, 3)}]") == [1, {"a": (2, 3)}]
+
+
+def test_long_flat_values_are_still_read() -> None:
+    dicts = str([{"a": -1.5, "b": [1, 2]}] * 40)
+    found = read_server_args(f"ServerArgs(model_path='m-{'-' * 80}', extra={dicts}, tp_size=2)")
+    assert found is not None
+    assert found["extra"][39] == {"a": -1.5, "b": [1, 2]}
