@@ -104,6 +104,17 @@ def _only_one(data: Path) -> Iterator[Path]:
         yield Path(lock.name)
 
 
+@contextlib.contextmanager
+def _unbroken() -> Iterator[None]:
+    """Put Ctrl-C off, so that nothing is started without being noted; the leash unblocks it again
+    for what it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, STOPPING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class Up:
     """One running specdebug."""
 
@@ -111,6 +122,7 @@ class Up:
         self.data, self.wanted_port, self.replay, self.lock = data, port, replay, lock
         self.env = {**os.environ, "SPECDEBUG_DATA": str(data), "PYTHONUNBUFFERED": "1"}
         self.services: list[Service] = []
+        self.follower: Service | None = None
 
     def run(self) -> None:
         started = time.monotonic()
@@ -138,12 +150,9 @@ class Up:
                 # Nobody waits for it, so that it does not compete with those who are waited for.
                 schedule = str(self.data / "run" / "beat")
                 self._start_worker("house", "house", "--beat", "--schedule", schedule)
-                follower = self._follow_replay() if self.replay else None
-                try:
-                    self._watch()
-                finally:
-                    if follower:
-                        follower.stop()
+                if self.replay:
+                    self._follow_replay()
+                self._watch()
         finally:
             self._stop()
 
@@ -188,8 +197,9 @@ class Up:
             inherited=inherited,
             signals=signals,
         )
-        service.start()
-        self.services.append(service)
+        with _unbroken():
+            service.start()
+            self.services.append(service)
         return service
 
     def _start_broker(self) -> None:
@@ -290,7 +300,7 @@ class Up:
                 service.start()
             time.sleep(0.5)
 
-    def _follow_replay(self) -> Service:
+    def _follow_replay(self) -> None:
         """A child that prints the replay's progress to our own output and ends with it."""
         follower = Service(
             name="replay",
@@ -299,8 +309,9 @@ class Up:
             log=None,
             cwd=ROOT,
         )
-        follower.start()
-        return follower
+        with _unbroken():
+            follower.start()
+            self.follower = follower
 
     def _stop(self) -> None:
         if not self.services:
@@ -308,6 +319,8 @@ class Up:
         for sign in STOPPING:
             signal.signal(sign, signal.SIG_IGN)
         print("\nStopping", flush=True)
+        if self.follower:
+            self.follower.stop()
         # Together, except the broker: the workers still talk to it while they end.
         for service in self.services:
             if service.name != "broker":
