@@ -74,6 +74,13 @@ class Running:
     def runs(self) -> list[dict[str, Any]]:
         return self.rows("select * from experiments_run where recorded = 0 order by number")
 
+    def replay_slug(self) -> str:
+        found = self.rows(
+            "select distinct slug from experiments_investigation i join experiments_run r "
+            "on r.investigation_id = i.id where r.recorded = 0"
+        )
+        return str(found[0]["slug"])
+
     def processes(self) -> list[tuple[int, str]]:
         """(pid, command line) of everything that was started on this data folder."""
         mark = f"SPECDEBUG_DATA={self.data}".encode()

@@ -15,9 +15,9 @@ pytestmark = pytest.mark.story
 STATES = "select number, state, reason, attempt from experiments_run where id = ?"
 
 
-def queue_one(running: Running) -> int:
+def queue_one(running: Running, repeats: int = 2) -> int:
     """The replay's four runs with a small workload; returns the first run's id."""
-    running.manage("replay", "--repeats", "2", "--prompts", "2", "--tokens", "32")
+    running.manage("replay", "--repeats", str(repeats), "--prompts", "2", "--tokens", "32")
     return int(running.runs()[0]["id"])
 
 
@@ -50,11 +50,7 @@ def test_a_killed_engine_fails_its_run_with_a_reason_and_the_next_run_goes_on(
     assert "SIGKILL" in state(running, first)["reason"]
     second = int(running.runs()[1]["id"])
     running.wait(lambda: state(running, second)["state"] == "done", 120, "the next run")
-    slug = running.rows(
-        "select slug from experiments_investigation i join experiments_run r "
-        "on r.investigation_id = i.id where r.id = ?",
-        first,
-    )[0]["slug"]
+    slug = running.replay_slug()
     page = browser.get(f"/i/{slug}/r/0/")
     assert "failed" in page.text
     assert "SIGKILL" in page.text
@@ -87,13 +83,10 @@ def test_a_killed_web_process_does_not_disturb_the_run(running: Running) -> None
 def test_a_cancel_from_the_page_stops_the_run_and_its_engine(
     running: Running, browser: httpx.Client
 ) -> None:
-    first = queue_one(running)
+    # Long enough not to be over before a first page has been opened.
+    first = queue_one(running, repeats=900)
     engine = engine_at_work(running)
-    slug = running.rows(
-        "select slug from experiments_investigation i join experiments_run r "
-        "on r.investigation_id = i.id where r.id = ?",
-        first,
-    )[0]["slug"]
+    slug = running.replay_slug()
     address = f"/i/{slug}/r/0/"
     token = browser.get(address).text.split('name="csrfmiddlewaretoken" value="')[1].split('"')[0]
     for _ in range(2):  # a double click

@@ -74,9 +74,7 @@ def test_the_replay_tells_the_story_from_its_own_figures(
     assert {"refuted"} <= {row["outcome"] for row in verdicts}
     assert {"yes"} <= {row["applied"] for row in verdicts}
 
-    slug = running.rows(
-        "select slug from experiments_investigation where id = ?", runs[0]["investigation_id"]
-    )[0]["slug"]
+    slug = running.replay_slug()
     page = browser.get(f"/i/{slug}/").text
     assert "reference engine" in page
     assert "draft-tokens-overridden" in page
