@@ -15,9 +15,10 @@ pytestmark = pytest.mark.story
 STATES = "select number, state, reason, attempt from experiments_run where id = ?"
 
 
-def queue_one(running: Running, repeats: int = 2) -> int:
+def queue_one(running: Running, repeats: int = 2, tokens: int = 32) -> int:
     """The replay's four runs with a small workload; returns the first run's id."""
-    running.manage("replay", "--repeats", str(repeats), "--prompts", "2", "--tokens", "32")
+    work = ("--repeats", str(repeats), "--prompts", "2", "--tokens", str(tokens))
+    running.manage("replay", *work)
     return int(running.runs()[0]["id"])
 
 
@@ -84,7 +85,7 @@ def test_a_cancel_from_the_page_stops_the_run_and_its_engine(
     running: Running, browser: httpx.Client
 ) -> None:
     # Long enough not to be over before a first page has been opened.
-    first = queue_one(running, repeats=900)
+    first = queue_one(running, repeats=100, tokens=256)
     engine = engine_at_work(running)
     slug = running.replay_slug()
     address = f"/i/{slug}/r/0/"
