@@ -4,6 +4,7 @@ from .config import ConfigChange, ConfigEntry
 from .event import Event
 from .evidence import Blob, Evidence
 from .finding import Finding, FindingEvent
+from .group import RunGroup
 from .hypothesis import AppliedCheck, Hypothesis, HypothesisLink, Prediction, Verdict
 from .investigation import Investigation
 from .login import LoginLink
@@ -28,5 +29,6 @@ __all__ = [
     "Repeat",
     "Report",
     "Run",
+    "RunGroup",
     "Verdict",
 ]

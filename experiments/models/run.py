@@ -50,6 +50,12 @@ class Run(models.Model):
     repeats_run = models.ForeignKey(
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeated_by"
     )
+    group = models.ForeignKey(
+        "RunGroup", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+    )
+    group_place = models.PositiveIntegerField(
+        null=True, blank=True, help_text="place in the group's order, 0-based"
+    )
 
     # Plan and life. Only conditional UPDATEs in `lifecycle` change the state.
     engine = models.CharField(max_length=20, default="reference")
@@ -78,6 +84,16 @@ class Run(models.Model):
     server_info = models.JSONField(null=True, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
 
+    preflight = models.JSONField(
+        null=True, blank=True, help_text="what the release was expected to make of the arguments"
+    )
+    provenance = models.JSONField(
+        default=dict, blank=True, help_text="source checkout, checkpoints, GPUs, as the worker saw"
+    )
+    accept_lengths = models.JSONField(
+        default=list, blank=True, help_text="[{name, value, formula, verifies}]"
+    )
+
     # When findings and verdicts were drawn from it, and why that failed where it did.
     checked_at = models.DateTimeField(null=True, blank=True)
     check_problem = models.TextField(blank=True)
@@ -91,7 +107,8 @@ class Run(models.Model):
     class Meta:
         ordering = ["position"]
         constraints = [
-            models.UniqueConstraint(fields=["investigation", "number"], name="run_number_once")
+            models.UniqueConstraint(fields=["investigation", "number"], name="run_number_once"),
+            models.UniqueConstraint(fields=["group", "group_place"], name="run_group_place_once"),
         ]
 
     def __str__(self) -> str:
