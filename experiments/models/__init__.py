@@ -6,12 +6,18 @@ from .evidence import Blob, Evidence
 from .finding import Finding, FindingEvent
 from .group import RunGroup
 from .hypothesis import AppliedCheck, Hypothesis, HypothesisLink, Prediction, Verdict
+from .idempotency import IdempotencyKey
 from .investigation import Investigation
 from .login import LoginLink
 from .report import Report
+from .role import Role
 from .run import DecodeSample, Repeat, Run
+from .series import MetricSummary, PointChunk, PointStream
+from .token import ApiToken
+from .webhook import Webhook, WebhookDelivery
 
 __all__ = [
+    "ApiToken",
     "AppliedCheck",
     "Blob",
     "ConfigChange",
@@ -23,12 +29,19 @@ __all__ = [
     "FindingEvent",
     "Hypothesis",
     "HypothesisLink",
+    "IdempotencyKey",
     "Investigation",
     "LoginLink",
+    "MetricSummary",
+    "PointChunk",
+    "PointStream",
     "Prediction",
     "Repeat",
     "Report",
+    "Role",
     "Run",
     "RunGroup",
     "Verdict",
+    "Webhook",
+    "WebhookDelivery",
 ]

@@ -28,6 +28,8 @@ class ConfigEntry(models.Model):
     class Meta:
         ordering = ["key"]
         constraints = [models.UniqueConstraint(fields=["run", "key"], name="config_key_once")]
+        # Runs are searched by their parameters.
+        indexes = [models.Index(fields=["key"], name="config_by_key")]
         verbose_name_plural = "config entries"
 
     def __str__(self) -> str:

@@ -29,6 +29,10 @@ class Run(models.Model):
         default=False, help_text="figures taken from a write-up, not measured by a worker"
     )
 
+    by_script = models.BooleanField(
+        default=False, help_text="measured and sent by a program outside, not by a worker"
+    )
+
     # Links
     hypothesis = models.ForeignKey(
         "Hypothesis", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
