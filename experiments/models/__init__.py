@@ -9,7 +9,7 @@ from .hypothesis import AppliedCheck, Hypothesis, HypothesisLink, Prediction, Ve
 from .idempotency import IdempotencyKey
 from .investigation import Investigation
 from .login import LoginLink
-from .report import Report
+from .report import Rendering, Report, ReportNote, ShareLink
 from .role import Role
 from .run import DecodeSample, Repeat, Run
 from .series import MetricSummary, PointChunk, PointStream
@@ -36,11 +36,14 @@ __all__ = [
     "PointChunk",
     "PointStream",
     "Prediction",
+    "Rendering",
     "Repeat",
     "Report",
+    "ReportNote",
     "Role",
     "Run",
     "RunGroup",
+    "ShareLink",
     "Verdict",
     "Webhook",
     "WebhookDelivery",
