@@ -10,7 +10,17 @@ from typing import Any
 from specdebug.diagnosis.facts import Measured
 from specdebug.diagnosis.verdicts import AppliedVerdict, Goal, PredictionVerdict
 
-__all__ = ["ChangeRow", "FindingRow", "HypothesisRow", "NoteRow", "Record", "RunRow"]
+__all__ = [
+    "ChangeRow",
+    "FindingRow",
+    "HypothesisRow",
+    "NoteRow",
+    "QuoteRow",
+    "Record",
+    "RunRow",
+    "SettingRow",
+    "TurnRow",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +40,54 @@ class ChangeRow:
 
 
 @dataclass(frozen=True, slots=True)
+class SettingRow:
+    """One argument of a run. asked, in_force: None with was_asked, known False where not stated.
+
+    origin: explicit, default, override or unknown; line: of the run's log, where it says so.
+    """
+
+    key: str
+    asked: Any = None
+    was_asked: bool = False
+    in_force: Any = None
+    known: bool = False
+    origin: str = "unknown"
+    why: str = ""
+    line: int | None = None
+
+    @property
+    def differs(self) -> bool:
+        """Whether something else is in force than was asked."""
+        return self.was_asked and self.known and self.asked != self.in_force
+
+
+@dataclass(frozen=True, slots=True)
+class QuoteRow:
+    """A piece of evidence, verbatim. line: 1-based, None where lines mean nothing."""
+
+    source: str
+    line: int | None
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRow:
+    """One turn of a finding's life: opened, seen, fixed, reopened, set-aside; run: its label."""
+
+    kind: str
+    run: str | None = None
+    by: str = ""
+    at: datetime | None = None
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class RunRow:
     """One run. order: its place in the story; at: its time, None where only the order is known.
 
     figures: what was measured, under the run's label. follows: label of the run it was derived
     from. requested, effective: by the engine's argument names, effective empty where not known.
+    shown: codes of the findings this run shows; untried: code -> the input missing to judge it.
     """
 
     label: str
@@ -51,11 +104,18 @@ class RunRow:
     requested: Mapping[str, Any] = field(default_factory=dict)
     effective: Mapping[str, Any] = field(default_factory=dict)
     changes: tuple[ChangeRow, ...] = ()
+    settings: tuple[SettingRow, ...] = ()
+    shown: tuple[str, ...] = ()
+    untried: Mapping[str, str] = field(default_factory=dict)
+    recorded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class HypothesisRow:
-    """A claim with its registered prediction and both verdicts, each None until there is one."""
+    """A claim with its registered prediction and both verdicts, each None until there is one.
+
+    registered: in words, when the prediction was made: before its run, afterwards, or not at all.
+    """
 
     label: str
     claim: str
@@ -69,6 +129,8 @@ class HypothesisRow:
     follows_from: tuple[str, ...] = ()
     replaces: tuple[str, ...] = ()
     at: datetime | None = None
+    author: str = ""
+    registered: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +149,8 @@ class FindingRow:
     set_aside_reason: str = ""
     order: float | None = None
     at: datetime | None = None
+    evidence: tuple[QuoteRow, ...] = ()
+    turns: tuple[TurnRow, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +164,15 @@ class NoteRow:
     run: str | None = None
     hypothesis: str | None = None
     at: datetime | None = None
+    author: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """One investigation. exception: the signed reason for closing against the rules, "" if none."""
+    """One investigation. exception: the signed reason for closing against the rules, "" if none.
+
+    people: who opened it, stated, added or decided something, each once.
+    """
 
     title: str
     question: str
@@ -116,6 +184,9 @@ class Record:
     state: str = "open"
     context: str = ""
     exception: str = ""
+    people: tuple[str, ...] = ()
+    opened_at: datetime | None = None
+    closed_at: datetime | None = None
 
     @property
     def baseline(self) -> RunRow | None:
