@@ -15,6 +15,7 @@ from .run import DecodeSample, Repeat, Run
 from .series import MetricSummary, PointChunk, PointStream
 from .token import ApiToken
 from .webhook import Webhook, WebhookDelivery
+from .worker import Worker
 
 __all__ = [
     "ApiToken",
@@ -47,4 +48,5 @@ __all__ = [
     "Verdict",
     "Webhook",
     "WebhookDelivery",
+    "Worker",
 ]

@@ -73,6 +73,9 @@ class Run(models.Model):
     attempt = models.PositiveIntegerField(default=0, help_text="times a worker has claimed it")
     claim = models.CharField(max_length=64, blank=True, help_text="token of the claiming task")
     worker = models.CharField(max_length=200, blank=True)
+    # Noted when it is queued: only a worker that has them may claim it.
+    needs_gpus = models.PositiveIntegerField(default=0, help_text="GPUs on one host")
+    needs_worker = models.CharField(max_length=100, blank=True, help_text="by name; empty: any")
     cancel_requested_at = models.DateTimeField(null=True, blank=True)
     queued_at = models.DateTimeField(null=True, blank=True)
     claimed_at = models.DateTimeField(null=True, blank=True)
@@ -87,6 +90,9 @@ class Run(models.Model):
     versions = models.JSONField(default=dict, blank=True)
     server_info = models.JSONField(null=True, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
+    gpus = models.JSONField(
+        null=True, blank=True, help_text="measure.gpu_samples.GpuSummary as JSON; None: no samples"
+    )
 
     preflight = models.JSONField(
         null=True, blank=True, help_text="what the release was expected to make of the arguments"
