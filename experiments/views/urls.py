@@ -4,6 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from experiments.views import (
+    compare,
     evidence,
     findings,
     home,
@@ -20,6 +21,8 @@ urlpatterns = [
     path("login/link/<str:token>/", session.login_link, name="login-link"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", session.healthz, name="healthz"),
+    path("compare/", compare.compare, name="compare"),
+    path("compare/<slug:name>.<slug:form>", compare.plot, name="compare-plot"),
     path("new/", investigations.create, name="investigation-new"),
     path("i/<slug:slug>/", investigations.investigation, name="investigation"),
     path("i/<slug:slug>/edit/", investigations.edit, name="investigation-edit"),
