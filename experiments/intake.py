@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from django.db import transaction
 
-from experiments import arguments, checkup, evidence
+from experiments import arguments, checkup, evidence, summaries
 from experiments.arguments import Effective, Setting
 from experiments.claims import finish_run
 from experiments.models import (
@@ -138,6 +138,8 @@ def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
         "ready_at": _moment(outcome.ready_at),
         "ended_at": _moment(outcome.ended_at),
         "engine_release": read.release[:40],
+        "preflight": outcome.preflight,
+        "provenance": dict(outcome.provenance),
     }
 
 
@@ -226,13 +228,16 @@ def _save_rows(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
     concurrency = int(run.plan.get("workload", {}).get("concurrency") or 1)
     repeats = [repeat_row(run, repeat, concurrency) for repeat in outcome.repeats]
     Repeat.objects.bulk_create(repeats)
-    server_args: Sequence[str] = run.plan.get("server_args", [])
+    summaries.from_repeats(run)
+    requested = arguments.requested_of(run.plan.get("server_args", []))
+    if run.by_script:  # its parameters may be named by the program alone
+        requested |= {e.key: e.requested for e in run.config.all() if e.was_requested}
     target = TargetConfig.from_dict(read.target_config) if read.target_config else None
     ConfigEntry.objects.filter(run=run).delete()  # what was predicted before the run
     ConfigEntry.objects.bulk_create(
         arguments.entries(
             run,
-            arguments.requested_of(server_args),
+            requested,
             read.effective,
             release=arguments.release_of(read.release),
             target=target,
@@ -322,7 +327,7 @@ def _samples(run: Run, outcome: plan.RunOutcome, found: ServerLog | None) -> lis
                 running=line.running,
                 queue=line.queue,
                 # Whole seconds are printed, so a line may be up to one second late.
-                in_repeat=t is None or any(a - 1 <= t <= b + 1 for a, b in spans),
+                in_repeat=t is None or run.by_script or any(a - 1 <= t <= b + 1 for a, b in spans),
             )
         )
     return rows

@@ -20,24 +20,39 @@ OutcomeState = Literal["done", "failed", "cancelled"]
 class Workload:
     """What the server is asked while it is measured."""
 
-    prompts: str = "stdlib"  # a shipped prompt set's name, or the path of a JSONL file
+    # A shipped prompt set's name, or the path of a JSONL or ShareGPT file.
+    prompts: str = "stdlib"
     max_new_tokens: int = 96
     prompts_per_repeat: int = 8
     repeats: int = 3  # measured repeats; the warm-up is extra and is dropped
     warm_up_prompts: int = 2
-    concurrency: int = 1
+    concurrency: int = 1  # the most requests in flight at once
     temperature: float = 0.0
     ignore_eos: bool = True
+    # Requests per second on average, at exponentially distributed distances (a Poisson process);
+    # None: as fast as `concurrency` allows.
+    request_rate: float | None = None
+    seed: int = 1  # of the arrival times; each repeat has its own, the same in every run
+    client: str = "specdebug"  # or "bench-serving": the engine's own sglang.bench_serving
 
 
 @dataclass(frozen=True)
 class Deadlines:
     """Seconds without any progress after which a phase is given up."""
 
-    launch: float = 120.0  # from spawn to the first log line, and between two log lines
+    # From spawn to the first log line, and between two log lines: each line is progress.
+    launch: float = 120.0
     ready: float = 1800.0  # from spawn to ready, in all
     request: float = 300.0
     stop: float = 15.0  # from SIGTERM to SIGKILL
+
+    @classmethod
+    def usual(cls, engine: str) -> Deadlines:
+        """What suits an engine. SGLang on many GPUs compiles kernels and reads hundreds of
+        gigabytes without a word for minutes; a start of ten minutes is normal there."""
+        if engine == "sglang":
+            return cls(launch=900.0, ready=7200.0, request=900.0, stop=60.0)
+        return cls()
 
 
 @dataclass(frozen=True)
@@ -51,6 +66,8 @@ class RunPlan:
     env: Mapping[str, str] = field(default_factory=dict)  # added to the worker's own
     workload: Workload = field(default_factory=Workload)
     deadlines: Deadlines = field(default_factory=Deadlines)
+    # Refuse to measure when an argument would not be, or is not, in force as asked.
+    strict: bool = False
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -66,6 +83,7 @@ class RunPlan:
             env=dict(data.get("env", {})),
             workload=Workload(**data.get("workload", {})),
             deadlines=Deadlines(**data.get("deadlines", {})),
+            strict=bool(data.get("strict", False)),
         )
 
 
@@ -89,6 +107,8 @@ class Request:
     spec_verify_ct: int | None = None  # verify passes; None without speculation
     accept_histogram: tuple[int, ...] | None = None  # [k] = passes with exactly k drafts accepted
     output_sha256: str = ""  # of the output ids (or text), to compare outputs between runs
+    # What else the server said of the request; kept in requests.jsonl, not in the outcome.
+    meta: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -129,6 +149,13 @@ class RunOutcome:
     metrics_text: str = ""
     repeats: tuple[Repeat, ...] = ()
     exit: Exit | None = None
+    # What the release was expected to make of the arguments: specdebug.sglang.preflight as JSON.
+    preflight: Mapping[str, Any] | None = None
+    # Source checkout, checkpoints and GPUs, as found on the machine; see workers.provenance.
+    provenance: Mapping[str, Any] = field(default_factory=dict)
+    # Other files of the run's folder that belong to the record: (name, kind).
+    files: tuple[tuple[str, str], ...] = ()
+    folder: str = ""
 
     def as_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -157,6 +184,7 @@ class RunOutcome:
         """The inverse of `as_json`. Raises KeyError or TypeError where the data is no outcome."""
         rest = dict(data)
         rest["argv"] = tuple(rest["argv"])
+        rest["files"] = tuple((name, kind) for name, kind in rest.get("files", ()))
         rest["repeats"] = tuple(
             Repeat(**{**repeat, "requests": tuple(map(_request, repeat["requests"]))})
             for repeat in rest["repeats"]

@@ -4,18 +4,16 @@ derives no figures."""
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import json
-import os
 import socket
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from specdebug.sglang import overrides
-from specdebug.sglang.releases import Release
-from workers import engines, load
+from specdebug.sglang import preflight as expected
+from specdebug.sglang import server_info
+from workers import engines, load, preflight
 from workers.plan import (
     Exit,
     OutcomeState,
@@ -30,7 +28,6 @@ from workers.plan import (
 from workers.server import Server, free_port, is_taken, write_whole
 
 HOST = "127.0.0.1"
-MOST_CONCURRENT = 4096
 LAST_WORDS_SECONDS = 5.0  # for the figures a server is asked for before it is stopped
 # Where in the whole the phases stand, as the progress bar shows them: loading takes the first
 # third, measuring the rest.
@@ -77,12 +74,13 @@ class _Run:
         self.info: dict[str, Any] | None = None
         self.metrics = ""
         self.repeats: list[Repeat] = []
+        self.preflight: dict[str, Any] | None = None
 
     # ---- the steps -------------------------------------------------------------------------------
 
     def go(self) -> None:
         self._tell("preparing", "checking the plan", 0.0)
-        _check(self.plan, self.folder)
+        preflight.check(self.plan, self.folder)
         prompts = load.read_prompts(self.plan.workload.prompts)
         engine = engines.engine(self.plan.engine)
         if engine.launches:
@@ -94,6 +92,7 @@ class _Run:
         key = engines.flag(self.plan.server_args, "--api-key") or ""
         self.client = load.Client(url, key=key, request_seconds=self.plan.deadlines.request)
         self._wait_ready(self.client, url)
+        self._hold_to_plan(self.client)
         self._warm_up(self.client, prompts)
         self._measure(self.client, prompts)
 
@@ -112,7 +111,11 @@ class _Run:
         self.versions = engines.versions(engine, self.env)
         if reason := self.should_stop():
             raise RunEnded("cancelled", reason)
-        self._tell("launching", _foreseen(plan, self.versions) or "starting the engine", 0.02)
+        foreseen = preflight.foresee(plan, self.versions)
+        self.preflight = foreseen.as_dict() | {"strict": plan.strict}
+        if no := foreseen.objection(strict=plan.strict):
+            raise RunEnded("failed", no)
+        self._tell("launching", foreseen.in_short() or "starting the engine", 0.02)
         self.server = Server.launch(self.argv, self.env, self.folder, plan.run)
         return f"http://{HOST}:{port}"
 
@@ -129,6 +132,18 @@ class _Run:
                 should_stop=self.should_stop,
             )
         self.ready_at = time.time()
+
+    def _hold_to_plan(self, client: load.Client) -> None:
+        """Of a strict plan: go no further where an argument is not in force as asked."""
+        if not self.plan.strict or self.server is None:
+            return
+        info = client.server_info()
+        if info is None:
+            return
+        wrong = expected.differing(self.plan.server_args, server_info.from_mapping(info).args)
+        if wrong:
+            said = "; ".join(map(str, wrong))
+            raise RunEnded("failed", f"Not measured, because the plan is strict: {said}.")
 
     def _warm_up(self, client: load.Client, prompts: list[load.Prompt]) -> None:
         count = self.plan.workload.warm_up_prompts
@@ -242,6 +257,8 @@ class _Run:
             metrics_text=self.metrics,
             repeats=tuple(self.repeats),
             exit=self.exit,
+            preflight=self.preflight,
+            folder=str(self.folder),
         )
 
     def _kept_info(self) -> dict[str, Any] | None:
@@ -265,49 +282,10 @@ class _Run:
         self.on_progress(Progress(phase=phase, detail=detail, fraction=fraction))
 
 
-def _check(plan: RunPlan, folder: Path) -> None:
-    """Raises RunEnded for what can be known to be wrong before anything is started."""
-    work = plan.workload
-    wrong = None
-    if not folder.is_dir() or not os.access(folder, os.W_OK):
-        wrong = f"its folder {folder} is not there or cannot be written"
-    for name, least in (
-        ("repeats", 1),
-        ("prompts_per_repeat", 1),
-        ("max_new_tokens", 1),
-        ("concurrency", 1),
-        ("warm_up_prompts", 0),
-    ):
-        value = getattr(work, name)
-        if type(value) is not int or value < least:
-            wrong = f"workload.{name} is {value!r}, not a whole number of at least {least}"
-    if not wrong and work.concurrency > MOST_CONCURRENT:
-        wrong = f"workload.concurrency is {work.concurrency}, more than {MOST_CONCURRENT}"
-    for name, seconds in dataclasses.asdict(plan.deadlines).items():
-        if not isinstance(seconds, (int, float)) or not 0 < seconds < 7 * 86400:
-            wrong = f"deadlines.{name} is {seconds!r}, not a number of seconds"
-    if not all(isinstance(argument, str) and "\0" not in argument for argument in plan.server_args):
-        wrong = "its server arguments are not all plain text"
-    if wrong:
-        raise RunEnded("failed", f"The plan cannot be carried out: {wrong}.")
-
-
 def _port(given: str) -> int:
     if given.isascii() and given.isdigit() and 0 < int(given) < 65536:
         return int(given)
     raise RunEnded("failed", f"--port {given}: a port is a number from 1 to 65535.")
-
-
-def _foreseen(plan: RunPlan, versions: Mapping[str, str]) -> str:
-    """What the library says the engine will change of the arguments or refuse; the engine has the
-    last word, so that nothing is refused here."""
-    release = Release.find(versions.get("sglang", ""))
-    prediction = overrides.predict(plan.server_args, release=release, env=plan.env)
-    changed = [
-        f"{name} {value.requested} will be {value.value}"
-        for name, value in prediction.changed.items()
-    ]
-    return "; ".join([*(f"will be refused: {no.why}" for no in prediction.rejections), *changed])
 
 
 def _loaded(text: str) -> float:

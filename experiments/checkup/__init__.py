@@ -18,14 +18,16 @@ from specdebug.diagnosis.case import case_from_rows
 __all__ = ["preflight", "recheck", "recheck_files"]
 
 
-def preflight(run: Run) -> None:
+def preflight(run: Run, *, release: str = "") -> None:
     """What the plan alone gives away before anything is started: kept in the run's `shown`.
 
     It opens no finding of the investigation; only a run that was measured does.
     """
     asked = {e.key: e.requested for e in run.config.all() if e.was_requested}
     case = case_from_rows(
-        requested=asked, env=run.plan.get("env", {}), engine_version=run.engine_release or None
+        requested=asked,
+        env=run.plan.get("env", {}),
+        engine_version=release or run.engine_release or None,
     )
     run.shown = [finding.as_dict() for finding in look(cases.Cases(case), None).findings]
     run.save(update_fields=["shown"])

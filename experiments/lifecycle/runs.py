@@ -16,13 +16,14 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from experiments import arguments, checkup
+from experiments import arguments, checkup, summaries
 from experiments.claims import bind_prediction
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.text import needed
 from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
 from experiments.refusal import Refused
 from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
+from specdebug.sglang import preflight
 from workers.plan import Deadlines, RunPlan, Workload
 
 ENGINES = ("reference", "sglang", "sglang-cpu", "attached")
@@ -49,12 +50,14 @@ def add_run(
     repeats_run: Run | None = None,
     note: str = "",
     after: float | None = None,
+    strict: bool = False,
 ) -> Run:
     """Plan one configuration under one workload; a draft until `dispatch.queue_run` queues it.
 
-    `server_args` are the engine's own flags as asked, without interpreter, host and port.
+    `server_args` are the engine's own flags as asked, without interpreter, host and port. `strict`:
+    it is not measured where an argument would not be in force as asked.
     """
-    work, limits = workload or Workload(), deadlines or Deadlines()
+    work, limits = workload or Workload(), deadlines or Deadlines.usual(engine)
     _check_plan(engine, server_args, env or {}, work)
     for row in (hypothesis, baseline, follows, repeats_run):
         if row is not None and row.investigation_id != investigation.pk:
@@ -71,6 +74,7 @@ def add_run(
             env=dict(env or {}),
             workload=work,
             deadlines=limits,
+            strict=strict,
         )
         run = Run.objects.create(
             investigation=investigation,
@@ -95,15 +99,27 @@ def _predict(run: Run, plan: RunPlan) -> None:
     """What the release will make of the arguments, known before anything is started."""
     requested = arguments.requested_of(plan.server_args)
     release = str(requested.get("engine_release") or run.engine_release)
+    source = "as stated in the plan"
     if run.engine == "reference" and not release:
-        release = REFERENCE_RELEASE
+        release, source = REFERENCE_RELEASE, "the release that the reference engine follows"
     run.engine_release = release[:40]
-    run.save(update_fields=["engine_release"])
-    rows = arguments.entries(
-        run, requested, None, release=arguments.release_of(release), env=plan.env
+    last = None if release else _last_of(run.engine)
+    if last is not None:
+        release, source = last.engine_release, f"as in {last}, the last run of this engine"
+    known = arguments.release_of(release)
+    foreseen = preflight.foresee(plan.server_args, release=known, source=source, env=plan.env)
+    run.preflight = foreseen.as_dict() | {"strict": plan.strict}
+    run.save(update_fields=["engine_release", "preflight"])
+    ConfigEntry.objects.bulk_create(
+        arguments.entries(run, requested, None, release=known, env=plan.env)
     )
-    ConfigEntry.objects.bulk_create(rows)
-    checkup.preflight(run)
+    checkup.preflight(run, release=release)
+
+
+def _last_of(engine: str) -> Run | None:
+    """The newest run of an engine whose release is known."""
+    rows = Run.objects.filter(engine=engine, recorded=False, state=Run.State.DONE)
+    return rows.exclude(engine_release="").order_by("-ended_at").first()
 
 
 def _as_row(plan: RunPlan) -> dict[str, Any]:
@@ -168,6 +184,7 @@ def branch_run(
     workload: Workload | None = None,
     hypothesis: Hypothesis | None = None,
     note: str = "",
+    strict: bool | None = None,
 ) -> Run:
     """A new draft that follows `run` and differs from it in what is given."""
     plan = plan_of(run)
@@ -184,6 +201,7 @@ def branch_run(
         baseline=run.baseline or run.investigation.baseline,
         follows=run,
         note=note,
+        strict=plan.strict if strict is None else strict,
     )
 
 
@@ -203,6 +221,7 @@ def repeat_run(run: Run, *, title: str = "") -> Run:
         baseline=run.baseline,
         follows=run.follows,
         repeats_run=run,
+        strict=plan.strict,
     )
 
 
@@ -283,6 +302,7 @@ def record_run(
                 accept_rate=figure.accept_rate,
                 step_ms=None if length is None else 1000 * length * running / figure.tok_s,
             )
+        summaries.from_repeats(run)
     return run
 
 

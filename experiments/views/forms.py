@@ -205,6 +205,10 @@ class RunForm(OfInvestigation):
     max_new_tokens = forms.IntegerField(initial=96, min_value=1, max_value=65536)
     concurrency = forms.IntegerField(initial=1, min_value=1, max_value=4096)
     repeats = forms.IntegerField(initial=3, min_value=1, max_value=100)
+    strict = forms.BooleanField(
+        required=False,
+        help_text="Measure nothing unless every argument is in force as asked.",
+    )
 
     def clean_server_args(self) -> list[str]:
         text = self.cleaned_data["server_args"]

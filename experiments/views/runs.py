@@ -124,6 +124,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
                 workload=workload_from(form.workload()),
                 hypothesis=form.row("hypothesis"),
                 baseline=form.row("baseline"),
+                strict=values["strict"],
             )
             return _sent(request, made)
         except lifecycle.Refused as no:
@@ -146,6 +147,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         return redirect(origin)
     initial = {"title": "", "engine": plan.engine, "server_args": shlex.join(plan.server_args)}
     initial |= {name: getattr(plan.workload, name) for name in Workload.__dataclass_fields__}
+    initial["strict"] = plan.strict
     form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})
     # The branch keeps engine and baseline: what differs must be what is measured.
     del form.fields["engine"], form.fields["baseline"]
@@ -158,6 +160,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
                 server_args=values["server_args"],
                 workload=workload_from(form.workload(), plan.workload),
                 hypothesis=form.row("hypothesis"),
+                strict=values["strict"],
             )
             return _sent(request, made)
         except lifecycle.Refused as no:
