@@ -1,12 +1,14 @@
 """Holds one program as its child and ends everything it started once its owner is gone; it decides
 nothing else.
 
-    python -m workers.leash OWNER_PID [--report FD] -- PROGRAM ARGUMENT ...
+    python -m workers.leash OWNER_PID [--report FD] [--hold FD]... -- PROGRAM ARGUMENT ...
 
 An owner that is killed with SIGKILL cannot clean up, so somebody else must be there who can. The
 leash leads the process group, adopts what the program leaves behind, passes SIGTERM, SIGINT,
 SIGQUIT and SIGHUP on to the program, and on SIGUSR1, on its owner's death or on the program's own
-end kills all that is left. It exits with the program's exit code (128 + n after signal n).
+end kills all that is left. It exits with the program's exit code (128 + n after signal n). What it
+is given to hold, descriptors with locks on them, it keeps from the program and lets go with its own
+end: the owner's GPUs are not free before the program is gone.
 """
 
 from __future__ import annotations
@@ -43,13 +45,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         divider = given.index("--")
         owner, command = int(given[0]), given[divider + 1 :]
-        report = int(given[2]) if given[1] == "--report" else None
-        if not command:
+        names, numbers = given[1:divider:2], [int(number) for number in given[2:divider:2]]
+        if not command or len(names) != len(numbers) or {*names} - {"--report", "--hold"}:
             raise ValueError
     except (ValueError, IndexError):
-        sys.stderr.write("leash: expected OWNER_PID [--report FD] -- PROGRAM ARGUMENT ...\n")
+        sys.stderr.write(
+            "leash: expected OWNER_PID [--report FD] [--hold FD]... -- PROGRAM ARGUMENT ...\n"
+        )
         return 2
-    return Leash(owner, report).hold(command)
+    options = list(zip(names, numbers, strict=True))
+    for number in numbers:
+        os.set_inheritable(number, False)
+    return Leash(owner, dict(options).get("--report")).hold(command)
 
 
 class Leash:
@@ -68,8 +75,6 @@ class Leash:
         for number in (signal.SIGCHLD, END_NOW, OWNER_DIED, *PASSED_ON):
             signal.signal(number, _noted)
         signal.pthread_sigmask(signal.SIG_SETMASK, ())
-        if report is not None:
-            os.set_inheritable(report, False)
 
     def hold(self, command: Sequence[str]) -> int:
         prctl = _prctl()

@@ -103,15 +103,23 @@ class Server:
         self._tail = Tail(self.log)
 
     @classmethod
-    def launch(cls, argv: Sequence[str], env: Mapping[str, str], folder: Path, run: str) -> Server:
+    def launch(
+        cls,
+        argv: Sequence[str],
+        env: Mapping[str, str],
+        folder: Path,
+        run: str,
+        hold: Sequence[int] = (),
+    ) -> Server:
         """Start the program in `folder`, its output in server.log there.
 
-        Raises RunEnded where the program or the folder cannot be used.
+        `hold`: descriptors of locks that must not be free before the program is gone. Raises
+        RunEnded where the program or the folder cannot be used.
         """
         mark = secrets.token_hex(16)
         try:
             with os.fdopen(os.open(folder / LOG, _LOG_FLAGS, 0o600), "ab") as log:
-                server = cls(*_leashed(argv, {**env, MARK: mark}, folder, log), folder, mark)
+                server = cls(*_leashed(argv, {**env, MARK: mark}, folder, log, hold), folder, mark)
         except OSError as problem:
             raise RunEnded("failed", f"The server could not be launched: {problem}") from None
         try:
@@ -307,21 +315,26 @@ class Server:
 
 
 def _leashed(
-    argv: Sequence[str], env: Mapping[str, str], folder: Path, log: IO[bytes]
+    argv: Sequence[str],
+    env: Mapping[str, str],
+    folder: Path,
+    log: IO[bytes],
+    hold: Sequence[int],
 ) -> tuple[subprocess.Popen[bytes], int]:
     """The leash that starts `argv`, and our end of its pipe."""
     ours, theirs = os.pipe()
     os.set_blocking(ours, False)
+    held = [word for number in hold for word in ("--hold", str(number))]
     try:
         # The log is the server's own descriptor: our death loses none of its words.
         leash = subprocess.Popen(
-            [*_LEASH, str(os.getpid()), "--report", str(theirs), "--", *argv],
+            [*_LEASH, str(os.getpid()), "--report", str(theirs), *held, "--", *argv],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             env=dict(env),
             cwd=folder,
-            pass_fds=(theirs,),
+            pass_fds=(theirs, *hold),
             start_new_session=True,
         )
     except OSError:
