@@ -180,6 +180,8 @@ WHITENOISE_MAX_AGE = 0 if DEBUG else 60
 BLOB_DIR = DATA_DIR / "blobs"
 RUN_DIR = DATA_DIR / "runs"
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
+# The check page reads what is sent and keeps nothing; open to readers without an account if asked.
+PUBLIC_CHECK = _flag("SPECDEBUG_PUBLIC_CHECK")
 FILE_UPLOAD_TEMP_DIR = None
 
 # A run counts as lost when its worker has not been heard of for this long.

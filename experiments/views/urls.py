@@ -4,6 +4,8 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from experiments.views import (
+    board,
+    check,
     compare,
     evidence,
     findings,
@@ -21,6 +23,8 @@ urlpatterns = [
     path("login/link/<str:token>/", session.login_link, name="login-link"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", session.healthz, name="healthz"),
+    path("check/", check.check, name="check"),
+    path("findings/", board.findings, name="findings"),
     path("compare/", compare.compare, name="compare"),
     path("compare/<slug:name>.<slug:form>", compare.plot, name="compare-plot"),
     path("new/", investigations.create, name="investigation-new"),
