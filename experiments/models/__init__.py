@@ -12,6 +12,7 @@ from .login import LoginLink
 from .report import Rendering, Report, ReportNote, ShareLink
 from .role import Role
 from .run import DecodeSample, Repeat, Run
+from .saved import SavedView
 from .series import MetricSummary, PointChunk, PointStream
 from .token import ApiToken
 from .webhook import Webhook, WebhookDelivery
@@ -44,6 +45,7 @@ __all__ = [
     "Role",
     "Run",
     "RunGroup",
+    "SavedView",
     "ShareLink",
     "Verdict",
     "Webhook",
