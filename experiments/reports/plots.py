@@ -96,7 +96,6 @@ def bars(
     *,
     digits: int = 1,
     reference: float | None = None,
-    reference_says: str = "",
 ) -> Plot:
     """Each run's mean as a bar from zero, its repeats as dots; a rule at the baseline's mean."""
     top = 1.04 * max([*(max(r.values, default=r.mean) for r in rows), reference or 0.0, 1e-9])
@@ -109,6 +108,8 @@ def bars(
 
     marks = ticks(0, top)
     _axis(drawing, marks, at, bottom)
+    if reference is not None:
+        drawing.line(at(reference), 0, at(reference), bottom, "reference")
     for i, row in enumerate(rows):
         y = ROW * i
         _named(drawing, y, row.label, row.says)
@@ -116,9 +117,6 @@ def bars(
         drawing.rect(max(at(row.mean) - 0.2, 0), y + 19, 0.4, 18, f"fill-{row.hue}")
         for value in row.values if len(row.values) > 1 else ():
             drawing.dot(at(value), y + 28, 3.5, f"fill-{row.hue} dot", f"{value:.{digits}f} {unit}")
-    if reference is not None:
-        x = at(reference)
-        drawing.line(x, 0, x, bottom, "reference")
     head = ("run", f"mean, {unit}", "n", f"repeats, {unit}")
     table = tuple(
         (r.label, round(r.mean, digits + 2), len(r.values), " ".join(f"{v:.6g}" for v in r.values))

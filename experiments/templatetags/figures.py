@@ -14,7 +14,7 @@ from django.utils.timesince import timesince
 from django.utils.timezone import now
 
 from experiments.models import Prediction
-from experiments.reports import markdown
+from experiments.reports import markdown, plots
 from experiments.reports.terms import predicted as prediction_in_words
 from experiments.reports.terms import term
 
@@ -188,3 +188,9 @@ def three(values: Sequence[Any]) -> str:
     if all(value is None for value in values):
         return DASH
     return ", ".join("?" if value is None else str(value) for value in values)
+
+
+@register.filter
+def hue(number: int) -> int:
+    """The colour of a run by its number, the same in every list, chart and comparison."""
+    return plots.hue(number)

@@ -14,6 +14,7 @@ from experiments.views import (
     investigations,
     reports,
     runs,
+    search,
     session,
 )
 
@@ -25,6 +26,9 @@ urlpatterns = [
     path("healthz", session.healthz, name="healthz"),
     path("check/", check.check, name="check"),
     path("findings/", board.findings, name="findings"),
+    path("search/", search.search, name="search"),
+    path("search/keep/", search.keep, name="view-keep"),
+    path("search/<int:pk>/forget/", search.forget, name="view-forget"),
     path("compare/", compare.compare, name="compare"),
     path("compare/<slug:name>.<slug:form>", compare.plot, name="compare-plot"),
     path("new/", investigations.create, name="investigation-new"),
