@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from tests.workers.nvml import fake_gpus as fake_gpus
+from tests.workers.nvml import nvml_library as nvml_library
 from workers import engines, processes
 from workers.plan import Deadlines, RunPlan, Workload
 
