@@ -31,6 +31,7 @@ class Engine:
     interpreter: str = ""
     env: Mapping[str, str] = field(default_factory=dict)  # this engine's own needs
     packages: tuple[str, ...] = ()  # whose releases are recorded
+    gpus: bool = False  # whether it takes GPUs, which are leased for it
 
     @property
     def launches(self) -> bool:
@@ -87,6 +88,7 @@ ENGINES: dict[str, Engine] = {
             module="sglang.launch_server",
             interpreter="SPECDEBUG_SGLANG_PYTHON",
             packages=_SGLANG_PACKAGES,
+            gpus=True,
         ),
         Engine(
             "sglang-cpu",

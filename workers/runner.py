@@ -14,6 +14,7 @@ from typing import Any
 from specdebug.sglang import preflight as expected
 from specdebug.sglang import server_info
 from workers import engines, load, preflight
+from workers.gpu_use import GpuUse
 from workers.plan import (
     Exit,
     OutcomeState,
@@ -71,6 +72,8 @@ class _Run:
         self.server: Server | None = None
         self.client: load.Client | None = None
         self.exit: Exit | None = None
+        self.gpus = GpuUse(self.folder)
+        self.unreleased = ""
         self.info: dict[str, Any] | None = None
         self.metrics = ""
         self.repeats: list[Repeat] = []
@@ -89,6 +92,7 @@ class _Run:
             self.argv = self.plan.server_args
             url = engines.attached_url(self.plan.server_args)
             self.versions = engines.versions(engine, {})
+            self.gpus.watch(url)
         key = engines.flag(self.plan.server_args, "--api-key") or ""
         self.client = load.Client(url, key=key, request_seconds=self.plan.deadlines.request)
         self._wait_ready(self.client, url)
@@ -115,9 +119,24 @@ class _Run:
         self.preflight = foreseen.as_dict() | {"strict": plan.strict}
         if no := foreseen.objection(strict=plan.strict):
             raise RunEnded("failed", no)
+        if engine.gpus:
+            self._lease(plan)
         self._tell("launching", foreseen.in_short() or "starting the engine", 0.02)
-        self.server = Server.launch(self.argv, self.env, self.folder, plan.run)
+        self.server = Server.launch(
+            self.argv, self.env, self.folder, plan.run, hold=self.gpus.handles
+        )
         return f"http://{HOST}:{port}"
+
+    def _lease(self, plan: RunPlan) -> None:
+        self._tell("preparing", "looking for free GPUs", 0.01)
+        self.gpus.lease(
+            plan.server_args,
+            plan.env,
+            run=plan.run,
+            on_wait=lambda text: self._tell("preparing", text, 0.01),
+            should_stop=self.should_stop,
+        )
+        self.env |= self.gpus.env
 
     def _wait_ready(self, client: load.Client, url: str) -> None:
         if self.server is None:
@@ -209,9 +228,15 @@ class _Run:
                 self._tell("stopping", "waiting for the server to end", MEASURED)
         finally:
             self.phase = ended_in
-            if self.server is not None:
-                self.exit = self.server.stop(self.plan.deadlines.stop)
-                self._hide_secrets()
+            try:
+                if self.server is not None:
+                    self.exit = self.server.stop(self.plan.deadlines.stop)
+                    self._hide_secrets()
+            finally:
+                self.unreleased = self.gpus.end(
+                    on_wait=lambda text: self._tell("stopping", text, MEASURED)
+                )
+                self.phase = ended_in
 
     def _last_words(self, client: load.Client) -> None:
         with contextlib.closing(client):
@@ -240,6 +265,7 @@ class _Run:
         if done and self.exit is not None and self.exit.survivors:
             # The figures stand; that something is left on the machine must not pass in silence.
             self.reason = f"Left on the machine: processes {list(self.exit.survivors)}."
+        self.reason = " ".join(filter(None, (self.reason, self.unreleased)))
         info = self.info if self.info is not None else self._kept_info()
         return RunOutcome(
             state=self.state,
@@ -258,6 +284,7 @@ class _Run:
             repeats=tuple(self.repeats),
             exit=self.exit,
             preflight=self.preflight,
+            files=self.gpus.files,
             folder=str(self.folder),
         )
 
@@ -270,7 +297,11 @@ class _Run:
 
     def _versions(self, info: Mapping[str, Any] | None) -> dict[str, str]:
         said = (info or {}).get("version")
-        return {**self.versions, **({"server": said} if isinstance(said, str) else {})}
+        return {
+            **self.versions,
+            **self.gpus.facts,
+            **({"server": said} if isinstance(said, str) else {}),
+        }
 
     def _keep(self, name: str, text: str) -> None:
         """A side file of the run; a full disk costs the file, not the run."""
