@@ -20,13 +20,6 @@ from specdebug.sglang.releases import Release
 from specdebug.sglang.server_info import ServerInfo
 
 
-def decode(data: bytes) -> str:
-    """Text of an upload: UTF-8 or UTF-16 by its byte order mark, bad bytes replaced."""
-    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return data.decode("utf-16", "replace")
-    return data.decode("utf-8-sig", "replace")
-
-
 def release(text: str) -> Release | None:
     """The release a person wrote, None when there is none in it."""
     return Release.find(text)

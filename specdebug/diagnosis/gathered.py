@@ -19,7 +19,7 @@ from specdebug.diagnosis.facts import (
     Training,
 )
 
-__all__ = ["Gathered", "assemble"]
+__all__ = ["Gathered", "assemble", "counted"]
 
 
 @dataclass
@@ -37,6 +37,11 @@ class Gathered:
     tensors: dict[str, list[int]] = field(default_factory=dict)
     notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
     bench_flags: dict[str, Fact] = field(default_factory=dict)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun: "1 run", "2 runs"."""
+    return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
 def _note(found: Gathered, key: str, kinds: tuple[type, ...]) -> Fact | None:

@@ -308,3 +308,41 @@ def test_a_call_on_one_line_says_what_was_asked_and_other_words_do_not() -> None
     assert launch.requested["speculative_eagle_topk"].value == 1
     other = build_case([text("paste", "we set speculative_num_steps=3, it was fine")])
     assert other.launches == ()
+
+
+def test_one_paste_may_hold_a_whole_log_configs_notes_and_a_clients_report() -> None:
+    started = (
+        "[2026-05-06 09:09:00] server_args=ServerArgs(model_path='a/b', tp_size=1)\n"
+        "[2026-05-06 09:09:10 TP0] Load weight begin. avail mem=77.10 GB\n"
+        "[2026-05-06 09:09:20 TP0] Load weight end. type=LlamaForCausalLM, mem usage=9.00 GB.\n"
+    )
+    notes = json.dumps({"baseline_tok_s": 90, "training": {"val_accuracy": 0.7}})
+    paste = f"my client\noutput tokens/s   35.5\n\n{notes}\n\n{started}{log()}\nthanks\n"
+    case = build_case([text("pasted.txt", paste)])
+    assert case.baseline_tok_s is not None
+    assert case.training.val_accuracy == 0.7
+    assert [row.tok_s for row in case.measured] == [(35.5,)]
+    assert case.boots[0].effective["model_path"].value == "a/b"
+
+
+def test_what_the_engine_prints_between_its_lines_is_no_client_figure() -> None:
+    started = "[2026-05-06 09:09:00] server_args=ServerArgs(model_path='a/b', tp_size=1)\n"
+    case = build_case([text("x.log", f"{started}warm up: 812.5 tok/s\n{log()}")])
+    assert case.measured == ()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_vllm_log_is_read_packed_or_not(packed: bool) -> None:
+    raw = (CASES / "22-vllm-healthy" / "server.log").read_bytes()
+    data = gzip.compress(raw) if packed else raw
+    case = build_case([Input("server.log", data)])
+    assert case.positions
+    assert case.boots[0].engine == "vllm"
+
+
+def test_answers_in_a_paste_are_pooled() -> None:
+    answer = {"meta_info": {"completion_tokens": 30, "spec_verify_ct": 20, "id": "x"}}
+    answer["meta_info"]["spec_accept_histogram"] = [10, 10]
+    paste = f"two requests:\n{json.dumps(answer)}\nand\n{json.dumps(answer)}\n"
+    case = build_case([text("pasted.txt", paste)])
+    assert [p.drafts for p in case.positions] == [40]
