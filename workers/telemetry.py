@@ -33,9 +33,9 @@ END_SECONDS = 5.0
 class Telemetry:
     """Samples of `chosen` while the block lasts; without NVML there are none, and no error."""
 
-    def __init__(self, chosen: Sequence[Gpu], *, every: float = EVERY_SECONDS) -> None:
+    def __init__(self, chosen: Sequence[Gpu], *, every: float | None = None) -> None:
         self.chosen = tuple(chosen)
-        self._every = every
+        self._every = EVERY_SECONDS if every is None else every
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._columns: list[dict[str, list[int | None]]] = [
