@@ -4,7 +4,7 @@ A file per noun; a write that the rules do not allow raises `Refused` and change
 """
 
 from experiments.claims import Beat, beat, claim_run, finish_run, reap_lost, request_cancel
-from experiments.lifecycle.events import add_event, edit_event
+from experiments.lifecycle.events import add_event, edit_event, remove_event
 from experiments.lifecycle.findings import reopen_finding, set_finding_aside
 from experiments.lifecycle.hypotheses import (
     add_applied_check,
@@ -63,6 +63,7 @@ __all__ = [
     "reap_lost",
     "record_run",
     "register_prediction",
+    "remove_event",
     "reopen",
     "reopen_finding",
     "repeat_run",

@@ -52,3 +52,8 @@ def edit_event(event: Event, *, title: str, text: str, kind: str) -> Event:
     event.title, event.text, event.kind = needed(title, "title", 200), text, kind
     event.save(update_fields=["title", "text", "kind"])
     return event
+
+
+def remove_event(event: Event) -> None:
+    """Take an event off the timeline; what it said is the caller's to keep for an undo."""
+    event.delete()

@@ -40,6 +40,7 @@ class Drawing:
 
     height: float
     says: str
+    links: bool = False  # whether its marks lead somewhere: then it is no single picture
     _marks: list[SafeString] = field(default_factory=list)
 
     def mark(self, tag: str, /, title: str = "", **values: object) -> None:
@@ -93,9 +94,32 @@ class Drawing:
         rest = format_html('<tspan class="more"> {}</tspan>', more) if more else ""
         self._marks.append(format_html("<text{}>{}{}</text>", values, words, rest))
 
+    def curve(self, x1: float, y1: float, x2: float, y2: float, class_: str) -> None:
+        """From one place to another, leaving and arriving upright."""
+        middle = (y1 + y2) / 2
+        self._stretched(
+            f"M{x1:.3f} {y1:g} C{x1:.3f} {middle:g} {x2:.3f} {middle:g} {x2:.3f} {y2:g}", class_
+        )
+
+    def arc(self, x1: float, x2: float, y: float, up: float, class_: str) -> None:
+        """From one place to another at the same height, `up` pixels above it."""
+        self._stretched(
+            f"M{x1:.3f} {y:g} C{x1:.3f} {y - up:g} {x2:.3f} {y - up:g} {x2:.3f} {y:g}", class_
+        )
+
+    def begin_link(self, address: str, says: str) -> None:
+        """What is drawn until `end_link` leads to an address."""
+        self._marks.append(format_html('<a href="{}" aria-label="{}">', address, says))
+
+    def end_link(self) -> None:
+        self._marks.append(mark_safe("</a>"))
+
     def path(self, points: list[tuple[float, float]], class_: str) -> None:
         """A line through points whose x is in per cent and y in pixels; it stretches with x."""
         way = " ".join(f"{'L' if i else 'M'}{x:.3f} {y:.2f}" for i, (x, y) in enumerate(points))
+        self._stretched(way, class_)
+
+    def _stretched(self, way: str, class_: str) -> None:
         self._marks.append(
             format_html(
                 '<svg x="0" y="0" width="100%" height="{h}" viewBox="0 0 100 {h}" '
@@ -111,8 +135,9 @@ class Drawing:
     def inline(self) -> SafeString:
         """For a page: colours by class, so that it follows light and dark."""
         return format_html(
-            '<svg class="plot" width="100%" height="{}" role="img" aria-label="{}">{}</svg>',
+            '<svg class="plot" width="100%" height="{}" role="{}" aria-label="{}">{}</svg>',
             f"{self.height:g}",
+            "group" if self.links else "img",
             self.says,
             mark_safe("".join(self._marks)),  # noqa: S308 (each mark is escaped when it is made)
         )

@@ -74,6 +74,13 @@ class Step:
     change: str = ""
     changed: str = ""
     noted: tuple[Noted, ...] = ()
+    position: float | None = None  # where it stands; None for what belongs to a run
+    event: int | None = None  # key of an event that a person can change
+
+    @property
+    def place(self) -> str:
+        """Where a new event goes that follows this step, as the form for it wants it."""
+        return repr(self.position)
 
 
 def steps(dossier: Dossier, entries: Iterable[TimelineEntry]) -> list[Step]:
@@ -110,6 +117,7 @@ def _hypothesis(dossier: Dossier, facts: HypothesisFacts) -> Step:
         title=row.claim,
         url=reverse("hypothesis", args=[dossier.investigation.slug, row.number]),
         at=row.at,
+        position=row.position,
         text=row.mechanism,
         believed=predicted(facts.prediction),
         turned_out=verdict.outcome_reason if verdict else "",
@@ -126,6 +134,8 @@ def _event(event: Event) -> Step:
         word=event.get_kind_display().capitalize(),
         title=event.title,
         at=event.at,
+        position=event.position,
+        event=event.pk,
         text=event.text,
     )
 
@@ -156,6 +166,7 @@ def _run(dossier: Dossier, facts: RunFacts, told: TimelineEntry | None) -> Itera
         title=row.title,
         url=reverse("run", args=[slug, row.number]),
         at=row.ended_at or row.at,
+        position=row.position,
         text=row.note,
         showed=told.showed if told else "",
         ruled_out=told.ruled_out if told else "",

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any, TypeGuard
 
 from django import template
+from django.contrib.messages.storage.base import Message
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 from django.utils.timesince import timesince
@@ -194,3 +195,10 @@ def three(values: Sequence[Any]) -> str:
 def hue(number: int) -> int:
     """The colour of a run by its number, the same in every list, chart and comparison."""
     return plots.hue(number)
+
+
+@register.filter
+def undo(message: Message) -> str:
+    """The address that takes back what a message says was done, "" where nothing does."""
+    tags = message.extra_tags or ""
+    return tags.removeprefix("undo:") if tags.startswith("undo:") else ""

@@ -5,12 +5,14 @@ from __future__ import annotations
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.http import require_POST, require_safe
 
 from experiments import lifecycle, queries
 from experiments.views.evidence import with_links
 from experiments.views.forms import ReasonForm
 from experiments.views.found import found
+from experiments.views.undo import done
 from specdebug.diagnosis.catalogue import CATALOGUE
 
 
@@ -38,6 +40,8 @@ def set_aside(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
         )
     except lifecycle.Refused as no:
         messages.error(request, str(no))
+    else:
+        done(request, f"{row.code} is set aside.", reverse("finding-reopen", args=[slug, pk]))
     return redirect("finding", slug, pk)
 
 

@@ -221,3 +221,87 @@ class RunForm(OfInvestigation):
         """The four figures of the workload that the form asks for."""
         names = ("prompts_per_repeat", "max_new_tokens", "concurrency", "repeats")
         return {name: self.cleaned_data[name] for name in names}
+
+
+class RecordForm(OfInvestigation):
+    """A run that was measured elsewhere, entered from notes or a write-up."""
+
+    title = forms.CharField(max_length=200, help_text="What this run changed.")
+    tok_s = forms.CharField(
+        label="Throughput, tok/s",
+        max_length=2000,
+        help_text="Output tokens per second of each repeat, with spaces: 56.8 57.1 56.2.",
+    )
+    accept_len = forms.CharField(
+        required=False,
+        max_length=2000,
+        label="Accept length, tok/step",
+        help_text="Bonus token included; one figure for all repeats, or one for each.",
+    )
+    server_args = RunForm.base_fields["server_args"]
+    engine_release = forms.CharField(
+        required=False, max_length=40, label="Engine's release", help_text="As 0.5.9."
+    )
+    concurrency = forms.IntegerField(
+        required=False, min_value=1, max_value=4096, help_text="Requests at once, if known."
+    )
+    host = forms.CharField(required=False, max_length=200, help_text="Machine and GPUs.")
+    hypothesis = forms.ChoiceField(required=False, help_text="Which hypothesis it tests.")
+    baseline = forms.ChoiceField(required=False, help_text="The run it is compared with.")
+    after = forms.ChoiceField(
+        required=False, label="Place", help_text="Where on the timeline it belongs."
+    )
+    note = forms.CharField(
+        required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text="Markdown."
+    )
+
+    def __init__(self, *args: Any, places: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ChoiceField, self.fields["after"])
+        field.choices = [("", "at the end"), *places]
+
+    clean_server_args = RunForm.clean_server_args
+
+    def _figures(self, name: str) -> list[float]:
+        words = self.cleaned_data[name].replace(";", " ").split()
+        found = []
+        for word in words:
+            try:
+                found.append(float(word))
+            except ValueError:
+                raise forms.ValidationError(f"{word!r} is no number; write 56.8 57.1.") from None
+        return found
+
+    def clean_tok_s(self) -> list[float]:
+        found = self._figures("tok_s")
+        if not found:
+            raise forms.ValidationError("Give at least one figure.")
+        return found
+
+    def clean_accept_len(self) -> list[float]:
+        return self._figures("accept_len")
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        speeds, lengths = values.get("tok_s"), values.get("accept_len")
+        if speeds and lengths and len(lengths) not in (1, len(speeds)):
+            self.add_error(
+                "accept_len", f"{len(lengths)} figures for {len(speeds)} repeats: one, or as many."
+            )
+        return values
+
+    def repeats(self) -> list[tuple[float, float | None]]:
+        """(tok/s, accept length or None) of each repeat."""
+        speeds, lengths = self.cleaned_data["tok_s"], self.cleaned_data["accept_len"]
+        if len(lengths) == 1:
+            lengths = lengths * len(speeds)
+        return list(zip(speeds, lengths or [None] * len(speeds), strict=True))
+
+
+class NoteForm(Form):
+    """A run's title and note, or another text in Markdown."""
+
+    title = forms.CharField(max_length=200)
+    note = forms.CharField(
+        required=False, widget=forms.Textarea(attrs={"rows": 8}), help_text="Markdown."
+    )

@@ -10,7 +10,10 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments import lifecycle, queries
 from experiments.reports import build
-from experiments.views.forms import CloseForm, EditForm, EventForm, InvestigationForm
+from experiments.reports.lanes import lanes, places
+from experiments.reports.next_steps import next_steps
+from experiments.views.compare import plot_file
+from experiments.views.forms import CloseForm, EditForm, InvestigationForm
 from experiments.views.found import found
 
 
@@ -20,7 +23,19 @@ def investigation(request: HttpRequest, slug: str) -> HttpResponse:
     page = found(queries.investigation_page, slug)
     context = {"page": page, "investigation": page.investigation, "goal": page.goal}
     context |= build.story(page)
+    if page.dossier.runs or page.dossier.hypotheses:
+        context["map"] = lanes(page.dossier, context["goal_line"])
+        context["stretches"] = places(page.dossier).stretches
+        context["advice"] = next_steps(page)
     return render(request, "investigation.html", context)
+
+
+@require_safe
+def map_file(request: HttpRequest, slug: str, form: str) -> HttpResponse:
+    """The map as CSV, SVG or PNG."""
+    page = found(queries.investigation_page, slug)
+    goal = page.goal.target if page.goal.metric == "tok_s" else None
+    return plot_file(lanes(page.dossier, goal), form, slug)
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -92,34 +107,3 @@ def reopen(request: HttpRequest, slug: str) -> HttpResponse:
     except lifecycle.Refused as no:
         messages.error(request, str(no))
     return redirect(row)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def add_event(request: HttpRequest, slug: str) -> HttpResponse:
-    """Add an observation, a source reading, a fix, a belief or a note, wherever it belongs."""
-    page = found(queries.investigation_page, slug)
-    form = EventForm(
-        request.POST or None,
-        runs=[facts.run for facts in page.dossier.runs],
-        hypotheses=[facts.hypothesis for facts in page.dossier.hypotheses],
-        places=build.places(page.dossier),
-    )
-    if form.is_valid():
-        values = form.cleaned_data
-        try:
-            lifecycle.add_event(
-                investigation=page.investigation,
-                title=values["title"],
-                kind=values["kind"],
-                text=values["text"],
-                after=float(values["after"]) if values["after"] else None,
-                run=form.row("run"),
-                hypothesis=form.row("hypothesis"),
-                author=request.user.get_username(),
-            )
-        except lifecycle.Refused as no:
-            form.add_error(None, str(no))
-        else:
-            return redirect(page.investigation)
-    context = {"form": form, "heading": "Add to the timeline", "investigation": page.investigation}
-    return render(request, "form.html", context)
