@@ -78,6 +78,7 @@ def test_every_code_but_a_few_is_shown_by_some_case() -> None:
         shown |= set(expect["must"])
     # These need a live process or inputs that no case folder holds; their checks have unit tests.
     elsewhere = {"start-timeout", "watchdog", "port-in-use", "gpu-busy", "missing-model"}
+    elsewhere |= {"gpu-throttled", "gpu-lost", "gpu-memory-errors"}  # samples of a measured run
     quiet = {"too-few-samples", "warm-up-counted", "acceptance-below-reference"}
     assert set(CATALOGUE) - shown - elsewhere - quiet <= {
         "below-break-even",

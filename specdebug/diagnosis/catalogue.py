@@ -335,6 +335,23 @@ _SERVER_LIFE = _family(
             """The path or repository of the target or the draft does not exist or is not
             readable.""",
         ),
+        "gpu-throttled": (
+            "A GPU was held back",
+            """NVML said during the measured repeats that the clocks were lowered: by heat, by the
+            hardware's brake, or (only noted) by the power cap. In 1 % of the samples or more, and
+            at least two, by anything but the power cap it is a fault, from 10 % a high one. The
+            power cap is noted from half of the samples on.""",
+        ),
+        "gpu-lost": (
+            "A GPU fell off the bus",
+            """A GPU stopped answering NVML while the run lasted. Whatever the server did after that
+            moment says nothing about speculation.""",
+        ),
+        "gpu-memory-errors": (
+            "Uncorrected errors of GPU memory",
+            """The count of uncorrected ECC errors rose during the run. Outputs may be wrong, and
+            the figures belong to a GPU that needs a reset.""",
+        ),
     },
 )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from specdebug.diagnosis.findings import Evidence
+from specdebug.measure.gpu_samples import GpuSummary
 
 Feature = int | Literal["embed"]
 # Engine of a launch known only from flags quoted in prose: what is absent was not left out.
@@ -264,6 +265,7 @@ class Case:
     baseline_tok_s: Fact | None = None
     concurrency: Fact | None = None
     exit_code: int | None = None
+    gpus: tuple[GpuSummary, ...] = ()
 
 
 def _facts(values: Mapping[str, Any] | None, source: str) -> dict[str, Fact]:
@@ -286,6 +288,7 @@ def case_from_rows(
     baseline_tok_s: float | None = None,
     concurrency: float | None = None,
     exit_code: int | None = None,
+    gpus: Iterable[GpuSummary] = (),
     base: Case | None = None,
 ) -> Case:
     """A Case from what a program already holds, without files.
@@ -335,4 +338,5 @@ def case_from_rows(
         baseline_tok_s=fact(baseline_tok_s, "baseline_tok_s", start.baseline_tok_s),
         concurrency=fact(concurrency, "concurrency", start.concurrency),
         exit_code=start.exit_code if exit_code is None else exit_code,
+        gpus=(*start.gpus, *gpus),
     )

@@ -19,6 +19,10 @@ def nothing(case: Case) -> str | None:
     return None
 
 
+def gpu_samples(case: Case) -> str | None:
+    return None if case.gpus else "GPU samples of a run that was measured here"
+
+
 def command(case: Case) -> str | None:
     return None if case.launches else "the launch command"
 

@@ -13,6 +13,7 @@ from specdebug.diagnosis.checks import (
     counting,
     draft_files,
     drift,
+    gpus,
     layers,
     life,
     prompts,
@@ -82,4 +83,7 @@ CHECKS: tuple[Check, ...] = (
     Check("port-in-use", life.port_in_use, needs.log),
     Check("gpu-busy", life.gpu_busy, needs.log),
     Check("missing-model", life.missing_model, needs.log),
+    Check("gpu-throttled", gpus.gpu_throttled, needs.gpu_samples),
+    Check("gpu-lost", gpus.gpu_lost, needs.gpu_samples),
+    Check("gpu-memory-errors", gpus.gpu_memory_errors, needs.gpu_samples),
 )
