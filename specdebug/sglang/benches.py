@@ -140,7 +140,9 @@ def from_mapping(data: Mapping[str, Any], line: int = 1) -> BenchRun | None:
 
 def _serving(data: Mapping[str, Any], line: int) -> BenchRun:
     info = data.get("server_info")
-    known = info is not None and server_info.looks_like(info)
+    known = isinstance(info, Mapping) and (
+        server_info.looks_like(info) or "speculative_algorithm" in info
+    )
     kept = {
         key: value
         for key, value in data.items()

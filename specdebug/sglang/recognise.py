@@ -81,7 +81,8 @@ _LOG_SIGNS = (
     "max_total_num_tokens=",
 )
 _RAISED = re.compile(
-    r"(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent|ERROR:\s"
+    r"(?:^|[\s:\]])(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent"
+    r"|ERROR:\s)"
 )
 _METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
 
@@ -269,6 +270,6 @@ def announces(text: str) -> bool:
     for line in text.split("\n", 500)[:500]:
         parts = log_line.take_apart(line[:4_000])
         found = log_events.event_of(parts.message) if parts.message else None
-        if found is not None and (parts.stamped or _RAISED.match(parts.message)):
+        if found is not None and (parts.stamped or _RAISED.search(parts.message)):
             return True
     return False

@@ -30,7 +30,16 @@ _STATE_KEYS = frozenset(
         "load",
     }
 )
-_SIGNS = ("internal_states", "speculative_algorithm", "tp_size", "mem_fraction_static")
+_SIGNS = (
+    "internal_states",
+    "speculative_algorithm",
+    "speculative_num_steps",
+    "speculative_num_draft_tokens",
+    "tp_size",
+    "mem_fraction_static",
+    "max_running_requests",
+    "disable_cuda_graph",
+)
 
 
 @dataclass(frozen=True)

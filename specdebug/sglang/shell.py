@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from specdebug.sglang.shell_lines import environment_of, folded, uncommented
 from specdebug.sglang.shell_words import OPERATORS, Operator, Redirect, Word, words_of
 
 __all__ = ["Command", "Word", "commands"]
@@ -25,11 +27,6 @@ _YAML_KEY = re.compile(
     r"(?:[>|][+-]?\s*$|(?=\S))"
 )
 _YAML_ITEM = re.compile(r"^(\s*)-\s+(?P<item>\S.*?)\s*$")
-_NAMED = re.compile(r"^\s*(?:-\s+)?name\s*:\s*[\"']?([A-Z][A-Z0-9_]+)[\"']?\s*$")
-_NAMED_VALUE = re.compile(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
-_ENV_LINE = re.compile(
-    r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$"
-)
 _VARIABLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\]|:?-([^}]*))?\}|(\w+))")
 _ONLY_VARIABLE = re.compile(r"\$(?:\{\w+(?:\[[@*]\])?\}|\w+)")
 _ARRAY = re.compile(r"^[ \t]*(\w+)\+?=\(([^()]{0,20000})\)[ \t]*$", re.MULTILINE)
@@ -72,41 +69,15 @@ def commands(text: str) -> list[Command]:
             if a != b
         )
         problems.append((line, "typographic quotes, spaces or dashes were read as plain ones"))
-    lines = fixed.split("\n")
+    lines = folded(uncommented(fixed.split("\n")))
     arrays, lines = _arrays(lines)
     found, rest = _listed(lines)
-    environment = _environment(lines)
+    environment = environment_of(lines)
     found += _shell(rest, problems, arrays)
     for command in found:
         command.variables = environment | command.variables
     found.sort(key=lambda command: command.words[0].line)
     return found
-
-
-def _environment(lines: list[str]) -> dict[str, str]:
-    """Upper-case variables of YAML `env:`/`environment:` sections and of Dockerfile ENV lines."""
-    values: dict[str, str] = {}
-    inside = False
-    pending: str | None = None
-    for line in lines:
-        stripped = line.strip()
-        if re.match(r"^(?:-\s+)?(?:env|environment)\s*:\s*$", stripped):
-            inside = True
-            continue
-        if docker := re.match(r"^ENV\s+([A-Z][A-Z0-9_]*)[=\s]\s*(\S+)\s*$", stripped):
-            values[docker[1]] = docker[2].strip("\"'")
-        if not inside:
-            continue
-        if named := _NAMED.match(line):
-            pending = named[1]
-        elif pending is not None and (value := _NAMED_VALUE.match(line)):
-            values[pending] = value[1]
-            pending = None
-        elif pair := _ENV_LINE.match(line):
-            values[pair[1]] = pair[2].strip()
-        elif stripped:
-            inside = False
-    return values
 
 
 def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
@@ -282,6 +253,7 @@ def _shell(
     for start, text in logical:
         if not text.strip():
             continue
+        text = _SUM.sub(lambda match: re.sub(r"\s", "", match[0]), text)
         for words, odd in _simple_commands(text, start):
             expanded = [part for word in words for part in _split(word, variables)]
             grown += sum(len(word.text) for word in expanded)
@@ -310,7 +282,25 @@ def _assignments(words: list[Word]) -> dict[str, str] | None:
     return {pair[1]: pair[2] for pair in pairs if pair}
 
 
+_SUM = re.compile(r"\$\(\(([\w\s${}+*-]{1,80})\)\)")
+
+
+def _sum(match: re.Match[str], variables: dict[str, str]) -> str:
+    """The value of `$((STEPS + 1))`: sums and products of whole numbers, else as it stands."""
+    inner = re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", lambda m: variables.get(m[1], m[1]), match[1])
+    inner = re.sub(r"\s", "", inner)
+    if not re.fullmatch(r"\d{1,9}(?:[-+*]\d{1,9}){0,9}", inner):
+        return match[0]
+    total = 0
+    for sign, term in re.findall(r"([-+]?)([\d*]+)", inner):
+        product = math.prod(int(factor) for factor in term.split("*"))
+        total += -product if sign == "-" else product
+    return str(total)
+
+
 def _expand(text: str, variables: dict[str, str]) -> str:
+    text = _SUM.sub(lambda match: _sum(match, variables), text)
+
     def value(match: re.Match[str]) -> str:
         name = match[1] or match[3]
         if name in variables:

@@ -165,3 +165,11 @@ def test_one_line_on_a_failure_makes_a_log_and_prose_about_it_does_not(
     text: str, kind: str
 ) -> None:
     assert recognise("paste", text).kind == kind
+
+
+def test_an_error_behind_a_foreign_prefix_still_makes_a_log() -> None:
+    line = (
+        "[pod/a/b] ERROR:    [Errno 98] bind on address ('0.0.0.0', 30000): address already in use"
+    )
+    assert recognise("x", line).kind == "server-log"
+    assert recognise("x", "is the address already in use an ERROR? I cannot tell").kind == "text"

@@ -66,3 +66,9 @@ def test_a_config_is_no_answer() -> None:
 def test_no_bytes_raise_anything_but_a_clear_error(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         read_server_info(data)
+
+
+def test_a_shortened_answer_is_one_by_two_of_its_arguments() -> None:
+    short = {"model_path": "a", "speculative_algorithm": "EAGLE3", "speculative_num_steps": 3}
+    assert looks_like(short)
+    assert not looks_like({"model_path": "a", "tp_size": 1})
