@@ -19,6 +19,10 @@ SERVER_INFO = "server-info"
 DRAFT_CONFIG = "draft-config"
 TARGET_CONFIG = "target-config"
 METRICS = "metrics"
+# What a worker keeps beside the log: for people and later readers, no input of the checks, which
+# have the same figures from the rows.
+REQUESTS, CLIENT_OUTPUT, ENGINE_DIFF = "requests", "client-output", "engine-diff"
+BESIDE = (REQUESTS, CLIENT_OUTPUT, ENGINE_DIFF, "gpu-samples")
 
 
 def clean_name(name: str) -> str:

@@ -5,19 +5,17 @@ What the files mean is decided by the library; what follows from the rows by `ch
 
 from __future__ import annotations
 
-import hashlib
 import io
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from django.db import transaction
 
-from experiments import arguments, checkup, evidence, summaries
+from experiments import arguments, checkup, evidence, outcomes, summaries
 from experiments.arguments import Effective, Setting
 from experiments.claims import finish_run
 from experiments.models import (
@@ -29,7 +27,7 @@ from experiments.models import (
     Repeat,
     Run,
 )
-from experiments.queries.figures import pooled_accept_len
+from experiments.outcomes import moment
 from experiments.refusal import ClaimLost, Refused
 from specdebug.eagle.draft_config import TargetConfig
 from specdebug.sglang import server_info
@@ -38,8 +36,6 @@ from workers import plan
 
 log = logging.getLogger(__name__)
 
-# Enough points for any chart; a longer log is thinned evenly, its whole stays as evidence.
-MOST_SAMPLES = 5000
 UPLOAD_LIMIT = 1 << 30
 
 
@@ -105,7 +101,7 @@ def _taken_before(run: Run, token: str, outcome: plan.RunOutcome) -> bool:
         run.claim == token
         and run.state in Run.ENDED
         and run.state == outcome.state
-        and run.ended_at == _moment(outcome.ended_at)
+        and run.ended_at == moment(outcome.ended_at)
     )
 
 
@@ -114,10 +110,6 @@ def _lost(run: Run) -> ClaimLost:
         f"{run.label} of {run.investigation.slug} is {run.get_state_display()} and no longer held "
         "by this worker; its outcome is not taken"
     )
-
-
-def _moment(seconds: float | None) -> datetime | None:
-    return None if seconds is None else datetime.fromtimestamp(seconds, tz=UTC)
 
 
 def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
@@ -135,11 +127,12 @@ def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
         "versions": dict(outcome.versions),
         "server_info": arguments.without_secrets(outcome.server_info),
         "exit_code": outcome.exit.code if outcome.exit else None,
-        "ready_at": _moment(outcome.ready_at),
-        "ended_at": _moment(outcome.ended_at),
+        "ready_at": moment(outcome.ready_at),
+        "ended_at": moment(outcome.ended_at),
         "engine_release": read.release[:40],
         "preflight": outcome.preflight,
         "provenance": dict(outcome.provenance),
+        "accept_lengths": outcomes.lengths(outcome),
     }
 
 
@@ -215,6 +208,12 @@ def _keep_files(run: Run, outcome: plan.RunOutcome, read: _Read) -> list[Evidenc
     for name, kind, text in texts:
         if text:
             rows.append(evidence.unsaved(run, name, kind, io.BytesIO(text.encode())))
+    for name, kind in outcome.files:
+        # A name, not a path: what is kept lies in the run's own folder.
+        path = Path(outcome.folder) / Path(name).name
+        if outcome.folder and path.is_file() and not path.is_symlink():
+            with path.open("rb") as stream:
+                rows.append(evidence.unsaved(run, path.name, kind, stream))
     for row in rows:
         row.added_by = "worker"
     return rows
@@ -225,8 +224,7 @@ def _as_json(data: Mapping[str, Any] | None) -> str:
 
 
 def _save_rows(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
-    concurrency = int(run.plan.get("workload", {}).get("concurrency") or 1)
-    repeats = [repeat_row(run, repeat, concurrency) for repeat in outcome.repeats]
+    repeats = [outcomes.repeat_row(run, repeat) for repeat in outcome.repeats]
     Repeat.objects.bulk_create(repeats)
     summaries.from_repeats(run)
     requested = arguments.requested_of(run.plan.get("server_args", []))
@@ -244,93 +242,8 @@ def _save_rows(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
             env=run.plan.get("env", {}),
         )
     )
-    DecodeSample.objects.bulk_create(_samples(run, outcome, read.log), batch_size=500)
+    DecodeSample.objects.bulk_create(outcomes.samples(run, outcome, read.log), batch_size=500)
     _save_changes(run, outcome, read)
-
-
-def repeat_row(run: Run, repeat: plan.Repeat, concurrency: int) -> Repeat:
-    """One repeat with the figures derived from it; definitions in docs/metrics.md."""
-    requests = repeat.requests
-    tokens = sum(r.completion_tokens for r in requests)
-    verifies = [r.spec_verify_ct for r in requests if r.spec_verify_ct is not None]
-    verify_ct = sum(verifies) if verifies and len(verifies) == len(requests) else None
-    tok_s = tokens / repeat.seconds if repeat.seconds > 0 else 0.0
-    accept_len = None
-    if verify_ct:
-        accept_len = pooled_accept_len(tokens, len(requests), verify_ct)
-    step_ms = None
-    if tok_s > 0:
-        # A plain step yields one token for each running request.
-        step_ms = 1000 * (accept_len or 1.0) * concurrency / tok_s
-    return Repeat(
-        run=run,
-        index=repeat.index,
-        started_at=_moment(repeat.started_at),
-        seconds=repeat.seconds,
-        requests=len(requests),
-        tokens=tokens,
-        verify_ct=verify_ct,
-        accept_histogram=_histogram(requests),
-        tok_s=tok_s,
-        accept_len=accept_len,
-        step_ms=step_ms,
-        output_sha256=_outputs(requests),
-        prompts_sha256=_hash(sorted(r.prompt for r in requests)) if requests else "",
-    )
-
-
-def _histogram(requests: Sequence[plan.Request]) -> list[int] | None:
-    known = [r.accept_histogram for r in requests if r.accept_histogram is not None]
-    if not known or len(known) != len(requests):
-        return None
-    total = [0] * max(len(h) for h in known)
-    for histogram in known:
-        for k, count in enumerate(histogram):
-            total[k] += count
-    return total
-
-
-def _outputs(requests: Sequence[plan.Request]) -> str:
-    """One hash over all outputs of a repeat, in the prompts' order whatever finished first."""
-    if not requests or not all(r.output_sha256 for r in requests):
-        return ""
-    return _hash(sorted(f"{r.prompt} {r.output_sha256}" for r in requests))
-
-
-def _hash(lines: Sequence[str]) -> str:
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
-
-
-def _samples(run: Run, outcome: plan.RunOutcome, found: ServerLog | None) -> list[DecodeSample]:
-    if found is None:
-        return []
-    spans = [(r.started_at, r.started_at + r.seconds) for r in outcome.repeats]
-    # The log prints the worker's local time without its zone.
-    zone = datetime.fromtimestamp(outcome.started_at).astimezone().utcoffset()
-    shift = zone.total_seconds() if zone else 0.0
-    lines = [line for boot in found.boots for line in boot.decode_lines()]
-    stride = max(1, -(-len(lines) // MOST_SAMPLES))
-    rows = []
-    for line in lines[::stride]:
-        t = None
-        if line.time is not None:
-            t = line.time.replace(tzinfo=UTC).timestamp() - shift
-        rows.append(
-            DecodeSample(
-                run=run,
-                line=line.line,
-                rank=line.rank[:40],
-                t=t,
-                tok_s=line.throughput,
-                accept_len=line.accept_len,
-                accept_rate=line.accept_rate,
-                running=line.running,
-                queue=line.queue,
-                # Whole seconds are printed, so a line may be up to one second late.
-                in_repeat=t is None or run.by_script or any(a - 1 <= t <= b + 1 for a, b in spans),
-            )
-        )
-    return rows
 
 
 def _save_changes(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:

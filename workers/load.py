@@ -3,24 +3,23 @@ computes no rates."""
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import hashlib
 import json
 import queue
+import random
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import httpx
 
 from specdebug.sglang import meta_info
 from workers.plan import Repeat, Request, RunEnded, ShouldStop, Workload
+from workers.prompt_files import Prompt
 
-SHIPPED = Path(__file__).resolve().parent / "prompts"
-LARGEST_FILE = 64 * 1024 * 1024
 LARGEST_ANSWER = 64 * 1024 * 1024
 LOOK_SECONDS = 0.1
 # A request that broke off may be the first sign of a server that dies: how long to look for that.
@@ -30,60 +29,8 @@ FLUSH_TRIES = 20  # SGLang refuses while a request is still being cleared away
 Answer = Mapping[str, Any]
 
 
-@dataclass(frozen=True)
-class Prompt:
-    """`body` is what goes into the request: {"text": ...} or {"input_ids": [...]}."""
-
-    id: str
-    body: Mapping[str, Any]
-
-
 class _BrokeOff(RunEnded):
     """A request without an answer, as a dying server leaves it."""
-
-
-def read_prompts(name: str) -> list[Prompt]:
-    """A shipped set by its name, or a JSONL file with "text", "prompt" or "input_ids" on each line.
-
-    Raises RunEnded naming file and line.
-    """
-    shipped = SHIPPED / f"{name}.jsonl"
-    path = shipped if "/" not in name and shipped.is_file() else Path(name)
-    if path.suffix != ".jsonl" or not path.is_file():
-        sets = ", ".join(sorted(file.stem for file in SHIPPED.glob("*.jsonl"))) or "none"
-        raise RunEnded(
-            "failed",
-            f"Prompts {name!r}: neither a shipped set ({sets}) nor a .jsonl file on this machine.",
-        )
-    try:
-        if path.stat().st_size > LARGEST_FILE:
-            raise RunEnded("failed", f"Prompts {path}: larger than {LARGEST_FILE >> 20} MiB.")
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as problem:
-        raise RunEnded("failed", f"Prompts {path} cannot be read: {problem}") from None
-    found = [
-        _prompt(f"{path}:{number}", number, line)
-        for number, line in enumerate(text.split("\n"), 1)
-        if line.strip()
-    ]
-    if not found:
-        raise RunEnded("failed", f"Prompts {path}: there is none in it.")
-    return found
-
-
-def _prompt(where: str, number: int, line: str) -> Prompt:
-    try:
-        given = json.loads(line)
-    except ValueError as problem:
-        raise RunEnded("failed", f"Prompts {where}: not JSON ({problem}).") from None
-    if isinstance(given, dict):
-        name = str(given.get("id", number))
-        text, ids = given.get("text", given.get("prompt")), given.get("input_ids")
-        if isinstance(text, str) and text:
-            return Prompt(name, {"text": text})
-        if isinstance(ids, list) and ids and all(type(token) is int for token in ids):
-            return Prompt(name, {"input_ids": ids})
-    raise RunEnded("failed", f'Prompts {where}: needs "text" (or "prompt") or "input_ids".')
 
 
 class Client:
@@ -222,7 +169,24 @@ def _request(prompt: Prompt, seconds: float, answer: Answer) -> Request:
         spec_verify_ct=counts.verify_ct if counts else None,
         accept_histogram=counts.histogram if counts else None,
         output_sha256=hashlib.sha256(output.encode()).hexdigest(),
+        meta=meta,
     )
+
+
+def arrivals(count: int, rate: float | None, seed: int) -> list[float]:
+    """Seconds after the start at which each of `count` requests is due.
+
+    All at once without a `rate`; else a Poisson process of `rate` requests per second, the same
+    for the same seed. The first one is due at once, as sglang.bench_serving has it.
+    """
+    if rate is None:
+        return [0.0] * count
+    dice = random.Random(seed)  # noqa: S311 (arrival times are no secret)
+    due, found = 0.0, []
+    for _ in range(count):
+        found.append(due)
+        due += dice.expovariate(rate)
+    return found
 
 
 def run_repeat(
@@ -235,7 +199,7 @@ def run_repeat(
     died: Callable[[], str],
     on_answer: Callable[[int], None],
 ) -> Repeat:
-    """Ask all prompts once, `workload.concurrency` at a time.
+    """Ask all prompts once, at most `workload.concurrency` at a time, at `workload.request_rate`.
 
     `on_answer` gets the number of answers so far. `died` says "" while the server lives, else how
     it ended. Raises RunEnded for a failed request, a dead server, or a wish to stop; requests then
@@ -243,8 +207,8 @@ def run_repeat(
     """
     waiting: queue.SimpleQueue[Prompt | None] = queue.SimpleQueue()
     answers: queue.SimpleQueue[Request | RunEnded] = queue.SimpleQueue()
-    for prompt in prompts:
-        waiting.put(prompt)
+    dues = arrivals(len(prompts), workload.request_rate, workload.seed * 1000 + index)
+    due = collections.deque(zip(dues, prompts, strict=True))
     threads = min(workload.concurrency, len(prompts))
 
     def ask() -> None:
@@ -259,15 +223,18 @@ def run_repeat(
 
     started_at, begin = time.time(), time.perf_counter()
     for _ in range(threads):
-        waiting.put(None)
         threading.Thread(target=ask, name="load", daemon=True).start()
     found: list[Request] = []
     try:
         while len(found) < len(prompts):
             if reason := should_stop():
                 raise RunEnded("cancelled", reason)
+            passed = time.perf_counter() - begin
+            while due and due[0][0] <= passed:
+                waiting.put(due.popleft()[1])
+            patience = min(LOOK_SECONDS, due[0][0] - passed) if due else LOOK_SECONDS
             try:
-                answer = answers.get(timeout=LOOK_SECONDS)
+                answer = answers.get(timeout=patience)
             except queue.Empty:
                 if how := died():
                     raise RunEnded("failed", how) from None

@@ -6,35 +6,32 @@ from __future__ import annotations
 import contextlib
 import json
 import socket
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from specdebug.sglang import preflight as expected
 from specdebug.sglang import server_info
-from workers import engines, load, preflight
+from workers import bench_serving, engines, load, preflight, provenance
 from workers.gpu_use import GpuUse
+from workers.measuring import MEASURED, WARM, Measuring
 from workers.plan import (
     Exit,
     OutcomeState,
     Phase,
     Progress,
-    Repeat,
     RunEnded,
     RunOutcome,
     RunPlan,
     ShouldStop,
 )
+from workers.prompt_files import PromptFile, read_prompts
 from workers.server import Server, free_port, is_taken, write_whole
 
 HOST = "127.0.0.1"
 LAST_WORDS_SECONDS = 5.0  # for the figures a server is asked for before it is stopped
-# Where in the whole the phases stand, as the progress bar shows them: loading takes the first
-# third, measuring the rest.
-LOADED = 0.3
-WARM = 0.35
-MEASURED = 0.98
 
 OnProgress = Callable[[Progress], None]
 
@@ -76,7 +73,8 @@ class _Run:
         self.unreleased = ""
         self.info: dict[str, Any] | None = None
         self.metrics = ""
-        self.repeats: list[Repeat] = []
+        self.measuring: Measuring | None = None
+        self.looked = _Looking()
         self.preflight: dict[str, Any] | None = None
 
     # ---- the steps -------------------------------------------------------------------------------
@@ -84,7 +82,9 @@ class _Run:
     def go(self) -> None:
         self._tell("preparing", "checking the plan", 0.0)
         preflight.check(self.plan, self.folder)
-        prompts = load.read_prompts(self.plan.workload.prompts)
+        prompts = read_prompts(self.plan.workload.prompts)
+        if self.plan.workload.client == "bench-serving":
+            bench_serving.check(self.plan, prompts.prompts)
         engine = engines.engine(self.plan.engine)
         if engine.launches:
             url = self._launch(engine)
@@ -97,7 +97,6 @@ class _Run:
         self.client = load.Client(url, key=key, request_seconds=self.plan.deadlines.request)
         self._wait_ready(self.client, url)
         self._hold_to_plan(self.client)
-        self._warm_up(self.client, prompts)
         self._measure(self.client, prompts)
 
     def _launch(self, engine: engines.Engine) -> str:
@@ -122,6 +121,8 @@ class _Run:
         if engine.gpus:
             self._lease(plan)
         self._tell("launching", foreseen.in_short() or "starting the engine", 0.02)
+        # Beside the loading: it takes a second or two and nobody waits for it.
+        self.looked.begin(engine, plan.server_args, self.env)
         self.server = Server.launch(
             self.argv, self.env, self.folder, plan.run, hold=self.gpus.handles
         )
@@ -164,51 +165,20 @@ class _Run:
             said = "; ".join(map(str, wrong))
             raise RunEnded("failed", f"Not measured, because the plan is strict: {said}.")
 
-    def _warm_up(self, client: load.Client, prompts: list[load.Prompt]) -> None:
-        count = self.plan.workload.warm_up_prompts
-        self._tell("warming up", f"{count} prompts, not measured", LOADED)
-        if count:
-            # From the end of the set, so that as few as can be are asked again in the repeats.
-            chosen = [prompts[-1 - n % len(prompts)] for n in range(count)]
-            self._ask(client, chosen, index=0, on_answer=lambda _: None)
-
-    def _measure(self, client: load.Client, prompts: list[load.Prompt]) -> None:
-        work = self.plan.workload
-        self._tell("measuring", f"repeat 1 of {work.repeats}", WARM)
-        self._keep("server_info_before.json", json.dumps(_cleaned(client.server_info())))
-        self._keep("metrics_before.txt", client.metrics())
-        chosen = [prompts[n % len(prompts)] for n in range(work.prompts_per_repeat)]
-        everything = work.repeats * len(chosen)
-        for index in range(work.repeats):
-            client.flush_cache()
-
-            def answered(count: int, index: int = index) -> None:
-                done = (index * len(chosen) + count) / everything
-                self._tell(
-                    "measuring",
-                    f"repeat {index + 1} of {work.repeats}, prompt {count} of {len(chosen)}",
-                    WARM + (MEASURED - WARM) * done,
-                )
-
-            self.repeats.append(self._ask(client, chosen, index=index, on_answer=answered))
-
-    def _ask(
-        self,
-        client: load.Client,
-        prompts: list[load.Prompt],
-        *,
-        index: int,
-        on_answer: Callable[[int], None],
-    ) -> Repeat:
-        return load.run_repeat(
-            client,
+    def _measure(self, client: load.Client, prompts: PromptFile) -> None:
+        self.measuring = Measuring(
+            self.plan,
             prompts,
-            self.plan.workload,
-            index=index,
+            client,
+            tell=self._tell,
             should_stop=self.should_stop,
             died=self._died,
-            on_answer=on_answer,
         )
+        self.measuring.warm_up()
+        self._tell("measuring", f"repeat 1 of {self.plan.workload.repeats}", WARM)
+        self._keep("server_info_before.json", json.dumps(_cleaned(client.server_info())))
+        self._keep("metrics_before.txt", client.metrics())
+        self.measuring.measure()
 
     def _died(self) -> str:
         """How the server ended if it did, with the line of its log that tells why."""
@@ -267,6 +237,7 @@ class _Run:
             self.reason = f"Left on the machine: processes {list(self.exit.survivors)}."
         self.reason = " ".join(filter(None, (self.reason, self.unreleased)))
         info = self.info if self.info is not None else self._kept_info()
+        found = self.looked.found()
         return RunOutcome(
             state=self.state,
             phase="finished" if done else self.phase,
@@ -281,12 +252,21 @@ class _Run:
             log=str(self.server.log) if self.server else "",
             server_info=_cleaned(info),
             metrics_text=self.metrics,
-            repeats=tuple(self.repeats),
+            repeats=tuple(self.measuring.repeats) if self.measuring else (),
             exit=self.exit,
             preflight=self.preflight,
-            files=self.gpus.files,
+            provenance=found.facts,
+            files=(*self.gpus.files, *self._files(found.diff)),
             folder=str(self.folder),
         )
+
+    def _files(self, diff: str) -> tuple[tuple[str, str], ...]:
+        """Names and kinds of what else in the folder belongs to the record."""
+        files = list(self.measuring.files) if self.measuring else []
+        if diff:
+            self._keep("engine.diff", diff)
+            files.append(("engine.diff", "engine-diff"))
+        return tuple(files)
 
     def _kept_info(self) -> dict[str, Any] | None:
         """What the server said before it was measured, where it can no longer be asked."""
@@ -311,6 +291,29 @@ class _Run:
     def _tell(self, phase: Phase, detail: str, fraction: float | None) -> None:
         self.phase = phase
         self.on_progress(Progress(phase=phase, detail=detail, fraction=fraction))
+
+
+class _Looking:
+    """Finds out what exactly runs while the server loads."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._found = provenance.Provenance({})
+
+    def begin(
+        self, engine: engines.Engine, server_args: Sequence[str], env: Mapping[str, str]
+    ) -> None:
+        def look() -> None:
+            self._found = provenance.gather(engine, server_args, env)
+
+        self._thread = threading.Thread(target=look, name="provenance", daemon=True)
+        self._thread.start()
+
+    def found(self) -> provenance.Provenance:
+        """What there is; a file system that hangs delays a run's end by so much and no more."""
+        if self._thread is not None:
+            self._thread.join(LAST_WORDS_SECONDS)
+        return self._found
 
 
 def _port(given: str) -> int:

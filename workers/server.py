@@ -27,7 +27,7 @@ from workers.tail import Tail, last_lines, why_it_ended
 
 ROOT = Path(__file__).resolve().parents[1]
 # Isolated and without site: what the engine's PYTHONPATH changes must not reach the leash.
-_LEASH = (
+LEASH = (
     *(sys.executable, "-I", "-S", "-c"),
     f"import sys; sys.path[:0] = [{str(ROOT)!r}]; from workers.leash import main; sys.exit(main())",
 )
@@ -328,7 +328,7 @@ def _leashed(
     try:
         # The log is the server's own descriptor: our death loses none of its words.
         leash = subprocess.Popen(
-            [*_LEASH, str(os.getpid()), "--report", str(theirs), *held, "--", *argv],
+            [*LEASH, str(os.getpid()), "--report", str(theirs), *held, "--", *argv],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

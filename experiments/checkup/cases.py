@@ -27,7 +27,7 @@ DEPTH = frozenset({STEPS, DRAFT_TOKENS})
 # Kinds of files that stand for the whole investigation when a run has none of its own.
 COMMON = (evidence.DRAFT_CONFIG, evidence.TARGET_CONFIG, "safetensors", "safetensors-header")
 # /metrics holds averages since the start, warm-up included; the repeats' own figures are better.
-LEFT_OUT = (evidence.METRICS, "unusable", "notes")
+LEFT_OUT = (evidence.METRICS, "unusable", "notes", *evidence.BESIDE)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,9 @@ from typing import Any
 EAGLE_KEY = "eagle_config"
 LAYER_IDS_KEY = "eagle_aux_hidden_state_layer_ids"
 EMBEDDING_ID = -1
+# An id names the output of a layer, hidden_states[id + 1], in every release for Llama targets. With
+# 0 it names the input, as in the DeepSeek family from 0.5.13 on for ids that begin with 0.
+ID_OFFSET = 1
 
 
 class CaptureError(Exception):
@@ -28,7 +31,14 @@ class Capture:
     notes: tuple[str, ...]
 
 
-def from_config(config: Mapping[str, Any], file: Path, *, num_layers: int, num_aux: int) -> Capture:
+def from_config(
+    config: Mapping[str, Any],
+    file: Path,
+    *,
+    num_layers: int,
+    num_aux: int,
+    id_offset: int = ID_OFFSET,
+) -> Capture:
     """Read the ids from a draft config and resolve them for a target of `num_layers` layers.
 
     num_aux is the number of states the draft's fc takes. Raises CaptureError.
@@ -49,33 +59,38 @@ def from_config(config: Mapping[str, Any], file: Path, *, num_layers: int, num_a
         return Capture(states, None, (note,))
     if not isinstance(ids, list) or not all(type(k) is int for k in ids):
         raise CaptureError(f"{file}: {key} must be a list of whole numbers, found {ids!r}")
-    return resolve(ids, f"{file}: {key}", num_layers=num_layers, num_aux=num_aux)
+    return resolve(
+        ids, f"{file}: {key}", num_layers=num_layers, num_aux=num_aux, id_offset=id_offset
+    )
 
 
-def resolve(ids: list[int], where: str, *, num_layers: int, num_aux: int) -> Capture:
+def resolve(
+    ids: list[int], where: str, *, num_layers: int, num_aux: int, id_offset: int = ID_OFFSET
+) -> Capture:
     """Ids -> hidden-state numbers; `where` opens every message. Raises CaptureError."""
+    embedding = -id_offset
     for k in ids:
-        if not EMBEDDING_ID <= k < num_layers:
+        if not embedding <= k < num_layers:
             raise CaptureError(
                 f"{where}: id {k} is out of range, the target has layers 0 to {num_layers - 1} "
-                "(-1 is the embedding)"
+                f"({embedding} is the embedding)"
             )
-        if k == num_layers - 1:
+        if k + id_offset == num_layers:
             raise CaptureError(
                 f"{where}: id {k} is the output of the last layer, which is never captured; "
-                f"the highest id that works is {num_layers - 2}"
+                f"the highest id that works is {num_layers - 1 - id_offset}"
             )
-    states = tuple(sorted({k + 1 for k in ids}))
+    states = tuple(sorted({k + id_offset for k in ids}))
     if len(states) != num_aux:
         raise CaptureError(
             f"{where}: {ids} gives {len(states)} different states, the draft's fc takes {num_aux}"
         )
     notes = []
-    if EMBEDDING_ID in ids:
+    if id_offset and EMBEDDING_ID in ids:
         notes.append(
             f"{where} holds -1: capturing the embedding (hidden_states[0]). SGLang itself needs a "
             "patched model file for that; this engine does it without one"
         )
-    if list(states) != [k + 1 for k in ids]:
+    if list(states) != [k + id_offset for k in ids]:
         notes.append(f"{where} {ids} is not ascending: states are captured in layer order")
     return Capture(states, tuple(ids), tuple(notes))

@@ -25,6 +25,7 @@ class Engine:
         """Load; raises CheckpointError, TokenizerError, CaptureError or ArgsError."""
         args = resolved.args
         self.release = resolved.release
+        self.capture_id_offset = resolved.capture_id_offset
         torch.set_num_threads(1)  # two threads are slower at this size
         torch.manual_seed(args["random_seed"])
         folder = Path(args["model_path"])
@@ -57,6 +58,7 @@ class Engine:
             draft_folder / checkpoint.CONFIG,
             num_layers=target.shape.num_hidden_layers,
             num_aux=draft.num_aux,
+            id_offset=self.capture_id_offset,
         )
         for note in chosen.notes:
             log.info("specdebug reference engine: %s.", note)

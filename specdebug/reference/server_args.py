@@ -5,9 +5,10 @@ Pure: it parses and decides, prints nothing and knows no torch. Only flags that 
 """
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from specdebug.reference import capture
 from specdebug.reference import release as releases
 
 # A chain must fit into the rows behind the longest context (layers.SLACK, which needs torch).
@@ -47,6 +48,7 @@ class Resolved:
     args: dict[str, Any]
     warnings: tuple[str, ...]
     release: releases.EngineRelease
+    capture_id_offset: int = capture.ID_OFFSET
 
     @property
     def speculative(self) -> bool:
@@ -67,6 +69,19 @@ def parser() -> argparse.ArgumentParser:
     )
     add = flags.add_argument
     add("--engine-release", default=releases.DEFAULT, help="the SGLang release to behave like")
+    add(
+        "--draft-position-offset",
+        type=int,
+        choices=[0, 1],
+        help="positions that draft decode steps skip; without it as the release has it",
+    )
+    add(
+        "--capture-id-offset",
+        type=int,
+        choices=[0, 1],
+        default=capture.ID_OFFSET,
+        help="1: id k captures what layer k puts out; 0: what goes into it",
+    )
     add("--model-path", "--model", required=True)
     add("--tokenizer-path")
     add("--tokenizer-mode", default="auto", choices=["auto", "slow"])
@@ -140,6 +155,10 @@ def resolve(argv: list[str]) -> Resolved:
     """
     args = vars(parser().parse_args(argv))
     release = _release(args.pop("engine_release"))
+    offset = args.pop("draft_position_offset")
+    if offset is not None:
+        release = replace(release, draft_position_offset=offset)
+    id_offset = args.pop("capture_id_offset")
     _refuse_other_engines(args)
     warnings = [GRAPH_OFF]
     args["tokenizer_path"] = args["tokenizer_path"] or args["model_path"]
@@ -153,7 +172,7 @@ def resolve(argv: list[str]) -> Resolved:
     args["random_seed"] = 0 if args["random_seed"] is None else args["random_seed"]
     if args["speculative_algorithm"] is not None:
         warnings += _speculative(args, release)
-    return Resolved(args, tuple(warnings), release)
+    return Resolved(args, tuple(warnings), release, id_offset)
 
 
 def _release(name: str) -> releases.EngineRelease:

@@ -6,12 +6,13 @@ import errno
 import io
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from experiments import checkup, intake, lifecycle, queries, store
+from experiments import checkup, intake, lifecycle, outcomes, queries, store
 from experiments.models import (
     Blob,
     ConfigChange,
@@ -71,7 +72,7 @@ def test_the_figures_of_a_repeat_are_derived_by_their_definitions(
 def test_step_time_counts_the_requests_that_share_a_step() -> None:
     request = plan.Request("p", 1.0, 10, 101, spec_verify_ct=50)
     repeat = plan.Repeat(0, 0.0, 2.0, (request,) * 4)
-    row = intake.repeat_row(Run(), repeat, concurrency=4)
+    row = outcomes.repeat_row(Run(plan={"workload": {"concurrency": 4}}), repeat)
     assert row.tok_s == pytest.approx(202.0)
     assert row.accept_len == pytest.approx(2.0)
     assert row.step_ms == pytest.approx(1000 * 2.0 * 4 / 202)
@@ -79,7 +80,7 @@ def test_step_time_counts_the_requests_that_share_a_step() -> None:
 
 def test_without_a_draft_a_step_yields_one_token_and_no_accept_length() -> None:
     request = plan.Request("p", 1.0, 10, 100)
-    row = intake.repeat_row(Run(), plan.Repeat(0, 0.0, 2.0, (request,)), concurrency=1)
+    row = outcomes.repeat_row(Run(), plan.Repeat(0, 0.0, 2.0, (request,)))
     assert (row.accept_len, row.verify_ct, row.accept_histogram) == (None, None, None)
     assert row.step_ms == pytest.approx(20.0)
 
@@ -87,14 +88,14 @@ def test_without_a_draft_a_step_yields_one_token_and_no_accept_length() -> None:
 def test_figures_that_one_request_lacks_are_not_made_up_from_the_others() -> None:
     full = plan.Request("p", 1.0, 10, 100, spec_verify_ct=50, accept_histogram=(0, 50))
     bare = plan.Request("q", 1.0, 10, 100)
-    row = intake.repeat_row(Run(), plan.Repeat(0, 0.0, 2.0, (full, bare)), concurrency=1)
+    row = outcomes.repeat_row(Run(), plan.Repeat(0, 0.0, 2.0, (full, bare)))
     assert (row.accept_len, row.verify_ct, row.accept_histogram) == (None, None, None)
     assert row.output_sha256 == ""
 
 
 def test_a_repeat_without_a_token_has_no_speed_and_no_step_time() -> None:
     request = plan.Request("p", 0.0, 10, 0, spec_verify_ct=0)
-    row = intake.repeat_row(Run(), plan.Repeat(0, 0.0, 0.0, (request,)), concurrency=1)
+    row = outcomes.repeat_row(Run(), plan.Repeat(0, 0.0, 0.0, (request,)))
     assert (row.tok_s, row.step_ms, row.accept_len) == (0.0, None, None)
 
 
@@ -102,7 +103,7 @@ def test_the_hash_of_outputs_does_not_depend_on_who_finished_first() -> None:
     one = plan.Request("a", 1.0, 1, 1, output_sha256="1" * 64)
     two = plan.Request("b", 1.0, 1, 1, output_sha256="2" * 64)
     hashes = {
-        intake.repeat_row(Run(), plan.Repeat(0, 0.0, 1.0, order), concurrency=1).output_sha256
+        outcomes.repeat_row(Run(), plan.Repeat(0, 0.0, 1.0, order)).output_sha256
         for order in ((one, two), (two, one))
     }
     assert len(hashes) == 1
@@ -317,7 +318,7 @@ def test_decode_lines_outside_the_repeats_are_marked(
 def test_a_very_long_log_is_thinned_for_charts_and_kept_whole(
     claimed: Claimed, sample: SampleOf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(intake, "MOST_SAMPLES", 7)
+    monkeypatch.setattr(outcomes, "MOST_SAMPLES", 7)
     run = claimed("steps1")
     outcome = sample("steps1").outcome(tmp_path)
     intake.take_outcome(run.pk, token="t", outcome=outcome)
@@ -394,3 +395,28 @@ def test_keys_of_the_server_reach_neither_rows_nor_files(
         assert b"sesame" not in store.path_of(row.blob_id).read_bytes()
     assert run.server_info is not None
     assert run.server_info["internal_states"] == [{"tp_size": 1}]
+
+
+def test_what_else_lies_in_the_runs_folder_is_kept_and_disturbs_no_check(
+    claimed: Claimed, sample: SampleOf, tmp_path: Path
+) -> None:
+    run = claimed("steps1")
+    folder = tmp_path / "run"
+    folder.mkdir()
+    (folder / "requests.jsonl").write_text('{"repeat": 0}\n')
+    (folder / "link").symlink_to("/etc/hostname")
+    named = (("requests.jsonl", "requests"), ("gone", "requests"), ("link", "requests"))
+    outcome = replace(
+        sample("steps1").outcome(tmp_path),
+        folder=str(folder),
+        files=(*named, ("../../etc/passwd", "requests")),
+        preflight={"release": "0.5.10.post1"},
+        provenance={"machine": {"kernel": "6"}},
+    )
+    intake.take_outcome(run.pk, token="t", outcome=outcome)
+    run.refresh_from_db()
+    assert [row.name for row in run.evidence.filter(kind="requests")] == ["requests.jsonl"]
+    assert run.preflight == {"release": "0.5.10.post1"}
+    assert run.provenance["machine"] == {"kernel": "6"}
+    assert run.accept_lengths[0]["verifies"] == 3 * 78
+    assert run.check_problem == ""

@@ -77,3 +77,13 @@ def test_ids_of_another_type_are_refused(ids: Any) -> None:
 def test_an_eagle_config_that_is_no_object_is_refused() -> None:
     with pytest.raises(CaptureError, match="eagle_config must be an object"):
         from_config({"eagle_config": [1, 5, 9]}, FILE, num_layers=12, num_aux=3)
+
+
+def test_by_the_other_rule_an_id_means_what_goes_into_that_layer() -> None:
+    config = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [0, 2, 6]}}
+    found = from_config(config, FILE, num_layers=12, num_aux=3, id_offset=0)
+    assert found.hidden_states == (0, 2, 6)
+    assert found.notes == ()
+    config = {"eagle_config": {"eagle_aux_hidden_state_layer_ids": [-1, 2, 6]}}
+    with pytest.raises(CaptureError, match="id -1 is out of range"):
+        from_config(config, FILE, num_layers=12, num_aux=3, id_offset=0)

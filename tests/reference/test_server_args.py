@@ -180,3 +180,19 @@ def test_the_warnings_are_the_real_server_s_words(shared: Path) -> None:
     sample = shared / "samples/sglang-0.5.10.post1-cpu/inprocess_server_args_0.5.10.post1.txt"
     said = sample.read_text().splitlines()
     assert [line for line in spec(*window(1, 16)).warnings if line not in said] == []
+
+
+def test_the_release_decides_on_draft_positions_unless_the_knob_does() -> None:
+    knob = ("--draft-position-offset", "0")
+    assert spec(*window(3, 4)).release.draft_position_offset == 1
+    turned = spec(*window(3, 4), *knob)
+    assert turned.release.draft_position_offset == 0
+    assert turned.release.name == "0.5.10.post1"
+    newer = spec(*window(3, 4), "--engine-release", "0.5.12")
+    assert newer.release.draft_position_offset == 0
+    assert "draft_position_offset" not in turned.args
+
+
+def test_what_an_id_captures_can_be_turned() -> None:
+    assert spec(*window(3, 4)).capture_id_offset == 1
+    assert spec(*window(3, 4), "--capture-id-offset", "0").capture_id_offset == 0

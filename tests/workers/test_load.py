@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from workers import load
-from workers.load import Client, Prompt, read_prompts, run_repeat
+from workers.load import Client, arrivals, run_repeat
 from workers.plan import Repeat, RunEnded, Workload
+from workers.prompt_files import Prompt
 
 Answers = dict[str, Callable[[dict[str, Any]], tuple[int, bytes]]]
 PROMPTS = [Prompt("a", {"text": "one"}), Prompt("b", {"input_ids": [1, 2]})]
@@ -74,65 +76,6 @@ def repeat(client: Client, workload: Workload = WORK, **changes: Any) -> Repeat:
         "on_answer": lambda _: None,
     }
     return run_repeat(client, PROMPTS, workload, **{**options, **changes})
-
-
-# ---- prompts -------------------------------------------------------------------------------------
-
-
-def test_the_shipped_prompts_are_found_by_name() -> None:
-    prompts = read_prompts("stdlib")
-    assert len(prompts) == 16
-    assert len({prompt.id for prompt in prompts}) == 16
-    assert all(len(prompt.body["text"]) > 50 for prompt in prompts)
-
-
-def test_texts_prompts_and_token_ids_are_prompts(tmp_path: Path) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text('{"text": "a"}\n\n{"id": 7, "prompt": "b"}\n{"id": "c", "input_ids": [1, 2]}\n')
-    assert read_prompts(str(path)) == [
-        Prompt("1", {"text": "a"}),
-        Prompt("7", {"text": "b"}),
-        Prompt("c", {"input_ids": [1, 2]}),
-    ]
-
-
-@pytest.mark.parametrize(
-    ("text", "reason"),
-    [
-        ("{", "p.jsonl:1: not JSON"),
-        ('{"text": "a"}\n{"id": "x"}', 'p.jsonl:2: needs "text"'),
-        ('{"text": ""}', 'p.jsonl:1: needs "text"'),
-        ('{"input_ids": [true]}', 'p.jsonl:1: needs "text"'),
-        ("[]", 'p.jsonl:1: needs "text"'),
-        ("\n\n", "there is none in it"),
-    ],
-)
-def test_a_bad_prompt_file_is_refused_with_file_and_line(
-    tmp_path: Path, text: str, reason: str
-) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_text(text)
-    with pytest.raises(RunEnded) as caught:
-        read_prompts(str(path))
-    assert reason in caught.value.reason
-
-
-@pytest.mark.parametrize("name", ["", "no-such-set", "/etc/passwd", "../prompts/stdlib", "."])
-def test_what_is_no_prompt_set_is_refused(name: str) -> None:
-    with pytest.raises(RunEnded, match=r"neither a shipped set \(.*stdlib.*\) nor a .jsonl file"):
-        read_prompts(name)
-
-
-def test_unreadable_and_huge_files_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = tmp_path / "p.jsonl"
-    path.write_bytes(b'{"text": "\xff"}')
-    with pytest.raises(RunEnded, match="cannot be read"):
-        read_prompts(str(path))
-    monkeypatch.setattr(load, "LARGEST_FILE", 3)
-    with pytest.raises(RunEnded, match="larger than"):
-        read_prompts(str(path))
 
 
 # ---- requests ------------------------------------------------------------------------------------
@@ -315,3 +258,46 @@ def test_up_is_what_health_says(client: Client, answers: Answers) -> None:
     nobody = Client("http://127.0.0.1:9")
     assert "refused" in nobody.is_up()
     nobody.close()
+
+
+# ---- arrivals ------------------------------------------------------------------------------------
+
+
+def test_without_a_rate_everything_is_due_at_once() -> None:
+    assert arrivals(3, None, seed=1) == [0.0, 0.0, 0.0]
+
+
+def test_arrivals_are_a_poisson_process_of_that_rate_and_the_same_for_one_seed() -> None:
+    dues = arrivals(4001, 20.0, seed=7)
+    gaps = [b - a for a, b in itertools.pairwise(dues)]
+    mean = sum(gaps) / len(gaps)
+    assert dues[0] == 0.0
+    assert 0.045 < mean < 0.055
+    # An exponential distribution's spread is its mean; even distances have none.
+    spread = (sum((gap - mean) ** 2 for gap in gaps) / len(gaps)) ** 0.5
+    assert 0.9 < spread / mean < 1.1
+    assert dues == arrivals(4001, 20.0, seed=7)
+    assert dues != arrivals(4001, 20.0, seed=8)
+
+
+def test_requests_are_sent_when_they_are_due_and_not_before(
+    client: Client, answers: Answers
+) -> None:
+    came: list[float] = []
+
+    def answer(body: Any) -> tuple[int, bytes]:
+        came.append(time.monotonic())
+        return generated({})(body)
+
+    answers["/generate"] = answer
+    workload = replace(WORK, concurrency=2, request_rate=2.0, seed=3)
+    due = arrivals(2, 2.0, seed=3000)[1]
+    assert due > 0.1, "choose another seed"
+    found = repeat(client, workload)
+    assert came[1] - came[0] > 0.8 * due
+    assert found.seconds >= due
+
+
+def test_what_the_server_said_of_a_request_is_kept(client: Client, answers: Answers) -> None:
+    answers["/generate"] = generated({"spec_verify_ct": 2, "e2e_latency": 0.5})
+    assert repeat(client).requests[0].meta["e2e_latency"] == 0.5

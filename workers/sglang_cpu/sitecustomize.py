@@ -5,7 +5,10 @@ from __future__ import annotations
 
 import importlib.abc
 import importlib.util
+import inspect
+import os
 import sys
+import textwrap
 from collections.abc import Callable, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -47,12 +50,52 @@ def _after_draft_utils(module: Any) -> None:
     attention.offer_torch_native(module.DraftBackendFactory)
 
 
+def _after_llama(module: Any) -> None:
+    """With CAPTURE_EMBEDDING=1 the state in front of layer 0 can be captured (id -1): the release
+    adds a residual there that does not exist yet, and stops with a TypeError."""
+    if os.environ.get("CAPTURE_EMBEDDING") == "1":
+        _patch(
+            module,
+            module.LlamaModel,
+            "forward",
+            "aux_hidden_states.append(hidden_states + residual)",
+            "aux_hidden_states.append("
+            "hidden_states if residual is None else hidden_states + residual)",
+        )
+
+
+def _after_eagle_worker(module: Any) -> None:
+    """With DRAFT_POSITIONS_FIXED=1 draft decode steps skip no position, as from 0.5.12 on
+    (sgl-project/sglang PR 25015): the position is advanced after the step and not before."""
+    if os.environ.get("DRAFT_POSITIONS_FIXED") == "1":
+        _patch(
+            module,
+            module.EAGLEWorker,
+            "draft_forward",
+            "forward_batch.positions.add_(1)",
+            "forward_batch.positions.add_(1 if i > 0 else 0)",
+        )
+
+
+def _patch(module: Any, owner: Any, name: str, old: str, new: str) -> None:
+    """Replace one piece of a method's source; an error where it is not there exactly once."""
+    source = textwrap.dedent(inspect.getsource(getattr(owner, name)))
+    if source.count(old) != 1:
+        raise ImportError(f"{owner.__name__}.{name} is not the one that this patch was made for")
+    space: dict[str, Any] = {}
+    code = compile(source.replace(old, new), f"<patched {name}>", "exec")
+    exec(code, module.__dict__, space)  # noqa: S102
+    setattr(owner, name, space[name])
+
+
 BEFORE: dict[str, Callable[[], None]] = {"torchvision": _before_torchvision}
 AFTER: dict[str, Callable[[Any], None]] = {
     "sglang.srt.utils.common": _after_common,
     "sglang.srt.speculative.eagle_utils": _after_eagle_utils,
     "sglang.srt.layers.attention.torch_native_backend": _after_torch_native,
     "sglang.srt.speculative.draft_utils": _after_draft_utils,
+    "sglang.srt.models.llama": _after_llama,
+    "sglang.srt.speculative.eagle_worker": _after_eagle_worker,
 }
 
 
