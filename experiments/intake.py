@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from django.db import transaction
 
-from experiments import arguments, checkup, evidence, outcomes, summaries
+from experiments import arguments, checkup, evidence, gpu_figures, outcomes, summaries
 from experiments.arguments import Effective, Setting
 from experiments.claims import finish_run
 from experiments.models import (
@@ -132,6 +132,7 @@ def _columns(outcome: plan.RunOutcome, read: _Read) -> dict[str, Any]:
         "engine_release": read.release[:40],
         "preflight": outcome.preflight,
         "provenance": dict(outcome.provenance),
+        "gpus": gpu_figures.summary_of(outcome),
         "accept_lengths": outcomes.lengths(outcome),
     }
 

@@ -16,6 +16,7 @@ from typing import Any
 from experiments import evidence, store
 from experiments.models import Evidence
 from experiments.queries import Dossier, RunFacts
+from experiments.queries.gpus import gpu_summaries
 from specdebug.diagnosis.case import Case, Input, Measured, Positions, case_from_rows
 from specdebug.diagnosis.gather import build_case
 from specdebug.sglang.meta_info import pool_histogram
@@ -54,6 +55,7 @@ def cases_of(found: Dossier, facts: RunFacts) -> Cases:
         env={k: str(v) for k, v in run.plan.get("env", {}).items()},
         concurrency=stated_concurrency(facts),
         exit_code=run.exit_code,
+        gpus=gpu_summaries(run),
     )
     if facts.figures.tok_s is None:
         return Cases(log)

@@ -18,6 +18,7 @@ from experiments.reports import build, charts
 from experiments.views.evidence import with_links
 from experiments.views.forms import RunForm
 from experiments.views.found import found
+from experiments.views.gpus import gpu_context
 from experiments.views.lines import live_log, tail
 from workers.plan import Phase, Workload
 
@@ -50,6 +51,7 @@ def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
             (f, with_links(f.finding, page.evidence)) for f in build.by_severity(page.findings)
         ],
         "command": shlex.join(page.run.argv),
+        **gpu_context(page.run),
         "told": [entry for entry in page.facts.config.values() if _worth_telling(entry)],
         "chosen": [entry for entry in page.facts.config.values() if not _worth_telling(entry)],
     }
