@@ -103,7 +103,7 @@ def _predict(run: Run, plan: RunPlan) -> None:
     if run.engine == "reference" and not release:
         release, source = REFERENCE_RELEASE, "the release that the reference engine follows"
     run.engine_release = release[:40]
-    last = None if release else _last_of(run.engine)
+    last = None if release else last_run_of(run.engine)
     if last is not None:
         release, source = last.engine_release, f"as in {last}, the last run of this engine"
     known = arguments.release_of(release)
@@ -116,7 +116,7 @@ def _predict(run: Run, plan: RunPlan) -> None:
     checkup.preflight(run, release=release)
 
 
-def _last_of(engine: str) -> Run | None:
+def last_run_of(engine: str) -> Run | None:
     """The newest run of an engine whose release is known."""
     rows = Run.objects.filter(engine=engine, recorded=False, state=Run.State.DONE)
     return rows.exclude(engine_release="").order_by("-ended_at").first()
