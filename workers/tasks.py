@@ -22,7 +22,7 @@ from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from experiments import dispatch, intake, lifecycle
+from experiments import dispatch, groups, intake, lifecycle
 from experiments.models import Run
 from experiments.refusal import ClaimLost, Refused
 from workers import engines, lease, reaper, runner
@@ -73,6 +73,7 @@ def reap() -> None:
         if lost := lifecycle.reap_lost(now=timezone.now()):
             log.warning("runs that have lost their worker: %s", lost)
             dispatch.send_again(lost)
+        groups.advance_all()
         dispatch.send_waiting(now=timezone.now())
     except (OperationalError, InterfaceError) as problem:
         log.warning("the record cannot be reached: %s", problem)
@@ -192,7 +193,17 @@ def _save(
             name = reaper.SAVED
         if path is not None:
             reaper.settle(path, name)
+        _go_on(run_id)
         return
+
+
+def _go_on(run_id: int) -> None:
+    """The next run of a sweep or comparison; what goes wrong here is made good by `reap`."""
+    try:
+        groups.advance_after(run_id)
+    except (Refused, Error) as problem:
+        log.warning("run %s: its group did not go on: %s", run_id, problem)
+        connection.close()
 
 
 def _fail(run_id: int, token: str, reason: str) -> None:

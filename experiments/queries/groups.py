@@ -23,13 +23,15 @@ def points_of(group: RunGroup) -> list[Point]:
 
 def look(group: RunGroup, runs: Sequence[Run]) -> Outlook:
     """The library's judgement of a sweep by its runs so far, in the order of their places."""
-    rival = None
-    if group.baseline is not None:
-        rival = _figures([group.baseline]).get(group.baseline.pk)
     measured = measured_of(group, runs)
-    return outlook(
-        points_of(group), measured, out=sorted(given_up(group, runs) - set(measured)), rival=rival
-    )
+    out = sorted(given_up(group, runs) - set(measured))
+    return outlook(points_of(group), measured, out=out, rival=_rival(group))
+
+
+def _rival(group: RunGroup) -> Measured | None:
+    """The figures of the run without a draft, where the group names one."""
+    base = group.baseline
+    return None if base is None else _figures([base]).get(base.pk)
 
 
 def measured_of(group: RunGroup, runs: Sequence[Run]) -> dict[int, Measured]:
@@ -102,6 +104,15 @@ class GroupPage:
     drift: Comparison | None
     control: tuple[Run, ...]
     active: Run | None
+    rival: Measured | None = None
+
+    @property
+    def rival_wins(self) -> bool:
+        """Whether the run without a draft is faster than the best point, once all is done."""
+        best = self.best.figures if self.best else None
+        if best is None or self.rival is None or self.group.state != RunGroup.State.DONE:
+            return False
+        return self.rival.mean > best.mean
 
     @property
     def measured(self) -> int:
@@ -116,8 +127,9 @@ def group_page(slug: str, number: int) -> GroupPage:
     runs = list(group.runs.order_by("group_place"))
     for run in runs:
         run.investigation = group.investigation
+    rival = _rival(group)
     if group.kind == RunGroup.Kind.SWEEP:
-        rows = _sweep_rows(group, runs)
+        rows = _sweep_rows(group, runs, rival)
         control: tuple[Run, ...] = ()
         drift = None
     else:
@@ -126,7 +138,7 @@ def group_page(slug: str, number: int) -> GroupPage:
         drift = _drift(control)
     best = next((row for row in rows if row.how == "best"), None)
     active = next((run for run in runs if run.state not in Run.ENDED), None)
-    return GroupPage(group, tuple(rows), best, drift, control, active)
+    return GroupPage(group, tuple(rows), best, drift, control, active, rival)
 
 
 def groups_of(slug: str) -> list[RunGroup]:
@@ -135,9 +147,9 @@ def groups_of(slug: str) -> list[RunGroup]:
     return list(rows.order_by("-number"))
 
 
-def _sweep_rows(group: RunGroup, runs: Sequence[Run]) -> list[PointRow]:
-    told = look(group, runs)
+def _sweep_rows(group: RunGroup, runs: Sequence[Run], rival: Measured | None) -> list[PointRow]:
     figures = measured_of(group, runs)
+    told = outlook(points_of(group), figures, rival=rival)
     rows = []
     for index, point in enumerate(points_of(group)):
         own = _runs_of(group, runs, index)

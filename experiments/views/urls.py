@@ -19,6 +19,7 @@ from experiments.views import (
     runs,
     search,
     session,
+    sweeps,
 )
 
 urlpatterns = [
@@ -46,6 +47,13 @@ urlpatterns = [
     path("i/<slug:slug>/map.<slug:form>", investigations.map_file, name="map-file"),
     path("i/<slug:slug>/hypothesis/", hypotheses.create, name="hypothesis-new"),
     path("i/<slug:slug>/h/<int:number>/", hypotheses.hypothesis, name="hypothesis"),
+    path("i/<slug:slug>/sweeps/", sweeps.index, name="sweeps"),
+    path("i/<slug:slug>/sweeps/<int:number>/", sweeps.sweep, name="sweep"),
+    path("i/<slug:slug>/sweeps/<int:number>/course.<slug:form>", sweeps.plot, name="sweep-plot"),
+    path("i/<slug:slug>/sweeps/<int:number>/stop/", sweeps.stop, name="sweep-stop"),
+    path("i/<slug:slug>/sweeps/<int:number>/resume/", sweeps.resume, name="sweep-resume"),
+    path("i/<slug:slug>/r/<int:number>/sweep/", sweeps.create, name="sweep-new"),
+    path("i/<slug:slug>/r/<int:number>/turns/", sweeps.turns, name="turns-new"),
     path("i/<slug:slug>/run/", runs.create, name="run-new"),
     path("i/<slug:slug>/record/", records.record, name="run-record"),
     path("i/<slug:slug>/r/<int:number>/note/", records.note, name="run-note"),
