@@ -26,6 +26,15 @@ def _flag(name: str, default: bool = False) -> bool:
     raise ImproperlyConfigured(f"{name}={value!r}: expected 1 or 0")
 
 
+def _number(name: str, default: int) -> int:
+    value = os.environ.get(name, "")
+    if not value:
+        return default
+    if value.isascii() and value.isdigit() and int(value) > 0:
+        return int(value)
+    raise ImproperlyConfigured(f"{name}={value!r}: expected a whole number above zero")
+
+
 def _secret_key() -> str:
     """The key of $SPECDEBUG_SECRET_KEY, or one made once and kept in the data folder."""
     given = os.environ.get("SPECDEBUG_SECRET_KEY")
@@ -66,6 +75,9 @@ INSTALLED_APPS = [
     "django_htmx",
     "axes",
     "csp",
+    "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     "experiments",
 ]
 
@@ -82,6 +94,7 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "experiments.views.roles.ViewersOnlyRead",
 ]
 
 ROOT_URLCONF = "specdebug.urls"
@@ -179,6 +192,8 @@ WHITENOISE_MAX_AGE = 0 if DEBUG else 60
 
 BLOB_DIR = DATA_DIR / "blobs"
 RUN_DIR = DATA_DIR / "runs"
+# Folders whose prompt files a plan may name.
+PROMPT_DIRS = [p for p in os.environ.get("SPECDEBUG_PROMPTS", "").split(os.pathsep) if p]
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8 * 1024 * 1024
 # The check page reads what is sent and keeps nothing; open to readers without an account if asked.
 PUBLIC_CHECK = _flag("SPECDEBUG_PUBLIC_CHECK")
@@ -187,6 +202,47 @@ FILE_UPLOAD_TEMP_DIR = None
 # A run counts as lost when its worker has not been heard of for this long.
 RUN_HEARTBEAT_SECONDS = 2
 RUN_LOST_AFTER_SECONDS = 20
+
+# The API; docs/api.md.
+API_REQUESTS_PER_MINUTE = _number("SPECDEBUG_API_RATE", 6000)
+WEBHOOK_HOSTS = [h for h in os.environ.get("SPECDEBUG_WEBHOOK_HOSTS", "").split(",") if h]
+REST_FRAMEWORK = {
+    "EXCEPTION_HANDLER": "experiments.api.problems.handled",
+    "DEFAULT_SCHEMA_CLASS": "experiments.api.schema.EndpointSchema",
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "experiments.api.auth.TokenAuthentication",
+        "experiments.api.auth.BrowserSession",
+    ],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_PARSER_CLASSES": ["rest_framework.parsers.JSONParser"],
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "specdebug",
+    "DESCRIPTION": "The record of specdebug for programs; docs/api.md tells how it is meant.",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.1",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "SERVE_AUTHENTICATION": [],
+    "SERVE_PERMISSIONS": [],
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "COMPONENT_SPLIT_REQUEST": True,
+    "SCHEMA_PATH_PREFIX": "/api/v1/",
+    "ENUM_GENERATE_CHOICE_DESCRIPTION": False,
+    "ENUM_NAME_OVERRIDES": {
+        "RunStateEnum": "experiments.models.Run.State",
+        "InvestigationStateEnum": "experiments.models.Investigation.State",
+        "FindingStateEnum": "experiments.models.Finding.State",
+        "GoalKindEnum": "experiments.models.Investigation.Goal",
+        "EventKindEnum": "experiments.models.Event.Kind",
+        "TurnKindEnum": "experiments.models.FindingEvent.Kind",
+        "LinkKindEnum": "experiments.models.HypothesisLink.Kind",
+        "CheckKindEnum": "experiments.models.AppliedCheck.Kind",
+        "ChangeKindEnum": "experiments.models.ConfigChange.Kind",
+        "MetricEnum": "experiments.lifecycle.hypotheses.METRICS",
+    },
+}
 
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
     f"redis+socket://{broker_socket(DATA_DIR)}"

@@ -2,7 +2,10 @@
 
 from django.urls import include, path
 
-urlpatterns = [path("", include("experiments.views.urls"))]
+urlpatterns = [
+    path("", include("experiments.api.urls")),
+    path("", include("experiments.views.urls")),
+]
 
 handler400 = "experiments.views.errors.bad_request"
 handler403 = "experiments.views.errors.forbidden"

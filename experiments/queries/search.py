@@ -37,7 +37,8 @@ Condition = Callable[[Term], Q]
 class Kind:
     """One kind of object: its table, its fields, and the columns in which free text is looked for.
 
-    prefixes: fields of a family, as metrics.NAME; orders: what rows can be ordered by.
+    prefixes: fields of a family, as metrics.NAME; orders: what rows can be ordered by; left:
+    wide columns that a list does not show.
     """
 
     name: str
@@ -47,10 +48,11 @@ class Kind:
     related: tuple[str, ...] = ()
     prefixes: Mapping[str, Callable[[Term, str], Q]] = field(default_factory=dict)
     orders: Mapping[str, str] = field(default_factory=dict)
+    left: tuple[str, ...] = ()
 
     @property
     def rows(self) -> QuerySet[Any]:
-        return self.model._default_manager.select_related(*self.related)
+        return self.model._default_manager.select_related(*self.related).defer(*self.left)
 
 
 # ---- conditions by the type of a column ----------------------------------------------------------
@@ -238,7 +240,6 @@ def _shown_finding(term: Term) -> Q:
     return ~held if term.operator == "!=" else held
 
 
-_CREATED = {"created": "created_at"}
 KINDS: Mapping[str, Kind] = {
     kind.name: kind
     for kind in (
@@ -283,9 +284,14 @@ KINDS: Mapping[str, Kind] = {
                 "created": _moment("created_at"),
                 "ended": _moment("ended_at"),
             },
-            related=("investigation", "hypothesis", "baseline", "follows", "repeats_run"),
+            related=("investigation", "hypothesis"),
             prefixes={"metrics": _metric, "params": _parameter},
             orders={"created": "pk", "label": "number", "title": "title"},
+            left=(
+                *("plan", "server_info", "argv", "env", "versions", "shown", "untried"),
+                *("preflight", "provenance", "investigation__shown", "investigation__notes"),
+                "investigation__context",
+            ),
         ),
         Kind(
             "hypothesis",
@@ -334,7 +340,7 @@ KINDS: Mapping[str, Kind] = {
                 "created": _moment("created_at"),
             },
             related=("investigation",),
-            orders=_CREATED,
+            orders={"created": "pk"},
         ),
         Kind(
             "evidence",
@@ -360,7 +366,7 @@ KINDS: Mapping[str, Kind] = {
 def unknown_field(kind: Kind, term: Term) -> BadQuery:
     known = [*kind.fields, *(f"{prefix}.NAME" for prefix in kind.prefixes)]
     return BadQuery(
-        f"{term.field!r} is no field of a {kind.name}; known: {', '.join(known)}", term.place
+        f"{term.field!r} is no field of {kind.name} rows; known: {', '.join(known)}", term.place
     )
 
 

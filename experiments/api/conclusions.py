@@ -1,0 +1,210 @@
+"""What follows from an investigation's rows: timeline, gap account, advice, post-mortem; and the
+comparison of any runs. Nothing is decided here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import exceptions, serializers
+from rest_framework.response import Response
+
+from experiments import queries
+from experiments.api import problems, schema
+from experiments.api.endpoint import Endpoint, file_answer
+from experiments.api.shapes import JsonObject
+from experiments.queries.comparison import FEWEST, MOST, compared
+from experiments.reports import document as documents
+from experiments.reports import render
+from experiments.reports.comparing import Beside, comparing
+
+TAG = ["conclusions"]
+
+
+class Entries(serializers.Serializer):
+    """`items`: one object for each, as the library gives it."""
+
+    items = serializers.ListField(child=JsonObject())
+
+
+class PostMortemShape(serializers.Serializer):
+    """The whole report as the page and the PDF show it; digest: SHA-256 of its canonical bytes."""
+
+    digest = serializers.CharField()
+    document = JsonObject()
+
+
+class DeltaShape(serializers.Serializer):
+    """One figure beside the baseline's; ratio and its interval are null where it cannot be said."""
+
+    metric = serializers.CharField()
+    value = serializers.FloatField(allow_null=True)
+    verdict = serializers.CharField(allow_null=True)
+    sentence = serializers.CharField(allow_null=True)
+    ratio = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    level = serializers.FloatField(allow_null=True, help_text="of the interval")
+    n_before = serializers.IntegerField(allow_null=True)
+    n_after = serializers.IntegerField(allow_null=True)
+
+
+class BesideShape(serializers.Serializer):
+    """One run beside the baseline. outputs_equal: same answers to the same prompts."""
+
+    run = serializers.CharField()
+    title = serializers.CharField()
+    deltas = DeltaShape(many=True)
+    outputs_equal = serializers.BooleanField(allow_null=True)
+    split = serializers.CharField(allow_blank=True)
+    not_comparable = serializers.CharField(allow_blank=True)
+
+
+class DifferenceShape(serializers.Serializer):
+    """A setting in which the runs differ; values in the order of `runs`, null: not known."""
+
+    group = serializers.CharField()
+    key = serializers.CharField()
+    values = serializers.ListField(child=serializers.JSONField(allow_null=True))
+
+
+class ComparisonShape(serializers.Serializer):
+    """Runs beside a pinned one, which comes first."""
+
+    baseline = serializers.CharField()
+    noise = serializers.CharField()
+    runs = BesideShape(many=True)
+    differences = DifferenceShape(many=True)
+
+
+def _told(slug: str) -> dict[str, Any]:
+    found = documents.document(queries.investigation_page(slug))
+    return dict(found.told)
+
+
+class Timeline(Endpoint):
+    @extend_schema(operation_id="readTimeline", responses=Entries, tags=TAG)
+    def get(self, request: Any, slug: str) -> Response:
+        """What happened in order: runs, hypotheses, findings, events; with what each showed."""
+        return self.tagged({"items": _told(slug)["steps"]})
+
+
+class Gap(Endpoint):
+    @extend_schema(operation_id="readGapAccount", responses=Entries, tags=TAG)
+    def get(self, request: Any, slug: str) -> Response:
+        """From the baseline to each run: how many tok/s go to acceptance, drafting and the rest."""
+        return self.tagged({"items": _told(slug)["gaps"]})
+
+
+class Advice(Endpoint):
+    @extend_schema(operation_id="readAdvice", responses=Entries, tags=TAG)
+    def get(self, request: Any, slug: str) -> Response:
+        """The next experiments worth their time, the best first."""
+        return self.tagged({"items": _told(slug)["advice"]})
+
+
+class Regressions(Endpoint):
+    @extend_schema(operation_id="readRegressions", responses=Entries, tags=TAG)
+    def get(self, request: Any, slug: str) -> Response:
+        """Comparisons of the runs with the baseline and with the run before; `flagged`: worse."""
+        return self.tagged({"items": _told(slug)["regressions"]})
+
+
+class Report(Endpoint):
+    @extend_schema(operation_id="readReport", responses=PostMortemShape, tags=TAG)
+    def get(self, request: Any, slug: str) -> Response:
+        """The post-mortem of the present rows as JSON, redacted like the page."""
+        found = documents.document(queries.investigation_page(slug))
+        return self.tagged({"digest": found.digest, "document": found.body})
+
+
+class ReportPdf(Endpoint):
+    @extend_schema(
+        operation_id="readReportPdf",
+        parameters=[OpenApiParameter("page", str, enum=["A4", "Letter"])],
+        responses={(200, "application/pdf"): schema.FILE},
+        tags=TAG,
+    )
+    def get(self, request: Any, slug: str) -> Any:
+        """The same as PDF; 503 where this machine lacks Pango."""
+        page = request.GET.get("page", "A4")
+        if page not in ("A4", "Letter"):
+            raise exceptions.ValidationError({"page": ["A4 or Letter"]})
+        found = documents.document(queries.investigation_page(slug))
+        try:
+            data = render.pdf(found, page=page)
+        except render.PdfUnavailable as no:
+            raise problems.Unavailable(str(no)) from None
+        return file_answer([data], name=f"{slug}.pdf", media_type="application/pdf")
+
+
+class Compare(Endpoint):
+    @extend_schema(
+        operation_id="compareRuns",
+        parameters=[
+            OpenApiParameter(
+                "runs", str, required=True, description="SLUG/R1,SLUG/R2,... two to eight runs"
+            ),
+            OpenApiParameter(
+                "baseline", str, description="SLUG/R0; else the goal's baseline, else the first"
+            ),
+        ],
+        responses=ComparisonShape,
+        tags=TAG,
+    )
+    def get(self, request: Any) -> Response:
+        """Runs beside a pinned one: deltas with intervals and sample sizes, and what differs."""
+        names = [name for name in request.GET.get("runs", "").split(",") if name.strip()]
+        asked = [name for name in [*names, request.GET.get("baseline", "")] if name]
+        found = compared(names, request.GET.get("baseline", ""))
+        if found.unread:
+            wrong = ", ".join(name[:80] for name in found.unread[:5])
+            raise exceptions.ValidationError({"runs": [f"no such run: {wrong}"]})
+        if not FEWEST <= len(set(asked)) <= MOST or found.baseline is None:
+            raise exceptions.ValidationError({"runs": [f"name {FEWEST} to {MOST} runs"]})
+        told = comparing(found)
+        return Response(
+            {
+                "baseline": told.rows[0].name,
+                "noise": told.noise,
+                "runs": [_beside(row) for row in told.rows],
+                "differences": [
+                    {
+                        "group": line.group,
+                        "key": line.key,
+                        "values": [cell.value if cell.known else None for cell in line.cells],
+                    }
+                    for line in told.lines
+                ],
+            }
+        )
+
+
+def _beside(row: Beside) -> dict[str, Any]:
+    return {
+        "run": row.name,
+        "title": row.facts.run.title,
+        "deltas": [
+            {
+                "metric": delta.metric,
+                "value": delta.value,
+                **{
+                    name: None if delta.comparison is None else getattr(delta.comparison, name)
+                    for name in (
+                        "verdict",
+                        "sentence",
+                        "ratio",
+                        "low",
+                        "high",
+                        "level",
+                        "n_before",
+                        "n_after",
+                    )
+                },
+            }
+            for delta in row.deltas
+        ],
+        "outputs_equal": row.outputs,
+        "split": row.split,
+        "not_comparable": row.why_not,
+    }

@@ -1,0 +1,77 @@
+"""From an address to a row; what is not there raises DoesNotExist, which is answered as 404."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import exceptions
+
+from experiments.models import Finding, Hypothesis, Investigation, Run
+
+_LARGEST = 1 << 31
+
+
+def investigation(slug: str) -> Investigation:
+    return Investigation.objects.select_related("baseline", "created_by").get(slug=slug)
+
+
+def run(slug: str, number: int) -> Run:
+    """A run with what its representation follows."""
+    return Run.objects.select_related(
+        "investigation",
+        "investigation__baseline",
+        "hypothesis",
+        "baseline",
+        "follows",
+        "repeats_run",
+        "prediction",
+        "prediction__baseline",
+    ).get(investigation__slug=slug, number=_bounded(number))
+
+
+def hypothesis(slug: str, number: int) -> Hypothesis:
+    return Hypothesis.objects.select_related("investigation").get(
+        investigation__slug=slug, number=_bounded(number)
+    )
+
+
+def finding(slug: str, code: str) -> Finding:
+    return Finding.objects.select_related("investigation", "opened_in", "seen_in", "fixed_in").get(
+        investigation__slug=slug, code=code
+    )
+
+
+def _bounded(number: int) -> int:
+    """A number that every database can look for."""
+    return min(number, _LARGEST - 1)
+
+
+def run_in(row: Investigation, field: str, label: str | None) -> Run | None:
+    """The run that a field of a request names, R3; a complaint about that field where there is
+    none."""
+    if not label:
+        return None
+    found = Run.objects.filter(investigation=row, number=_bounded(int(label[1:]))).first()
+    if found is None:
+        raise exceptions.ValidationError({field: [f"there is no run {label} in {row.slug}"]})
+    found.investigation = row
+    return found
+
+
+def hypothesis_in(row: Investigation, field: str, label: str | None) -> Hypothesis | None:
+    """The same for H2."""
+    if not label:
+        return None
+    found = Hypothesis.objects.filter(investigation=row, number=_bounded(int(label[1:]))).first()
+    if found is None:
+        raise exceptions.ValidationError({field: [f"there is no hypothesis {label} in {row.slug}"]})
+    found.investigation = row
+    return found
+
+
+def checked(shape: type[Any], data: Any, *, partial: bool = False) -> dict[str, Any]:
+    """A request's body as the shape takes it; raises ValidationError with every complaint."""
+    read = shape(data=data, partial=partial)
+    read.is_valid(raise_exception=True)
+    values: dict[str, Any] = dict(read.validated_data)
+    return values

@@ -1,0 +1,206 @@
+"""Every object of the record, made and changed through the API."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from experiments.models import Investigation, Run
+from tests.api.conftest import Caller
+
+
+def test_an_investigation_is_opened_read_edited_closed_and_reopened(api: Caller) -> None:
+    made = api.post("investigations", {"title": "Slow", "question": "Why?", "goal_value": 1.1})
+    assert made["slug"] == "slow"
+    assert made["goal"] == {
+        "metric": "tok_s",
+        "kind": "beat-baseline",
+        "value": 1.1,
+        "unit": "tok/s",
+    }
+    assert made["created_by"] == "member"
+    edited = api.patch("investigations/slow", {"context": "eight GPUs"})
+    assert edited["context"] == "eight GPUs"
+    assert api.get("investigations/slow")["context"] == "eight GPUs"
+    told = api.refused(409, "POST", "investigations/slow/resolve", {})
+    assert told["obstacles"]
+    closed = api.post("investigations/slow/resolve", {"exception_reason": "no time"})
+    assert (closed["state"], closed["exception_by"]) == ("resolved", "member")
+    assert api.post("investigations/slow/reopen")["state"] == "open"
+    assert api.post("investigations/slow/abandon", {"reason": "gone"})["state"] == "abandoned"
+
+
+def test_what_a_request_lacks_or_has_too_much_is_named_by_field(api: Caller) -> None:
+    told = api.refused(400, "POST", "investigations", {"titel": "x", "question": 3})
+    fields = {error["field"] for error in told["errors"]}
+    assert {"title", "question"} <= fields
+    told = api.refused(400, "POST", "investigations", {"title": "x", "question": "y", "titel": 1})
+    assert told["errors"] == [
+        {
+            "field": "titel",
+            "reason": "is not known here; known: context, goal_kind, goal_metric, goal_value, "
+            "notes, question, title",
+        }
+    ]
+
+
+def test_a_baseline_is_set_by_its_label(api: Caller, base: Run) -> None:
+    assert api.patch("investigations/slow-draft", {"baseline": None})["baseline"] is None
+    assert api.patch("investigations/slow-draft", {"baseline": "R0"})["baseline"] == "R0"
+    told = api.refused(400, "PATCH", "investigations/slow-draft", {"baseline": "R7"})
+    assert told["errors"][0]["field"] == "baseline"
+
+
+def test_a_hypothesis_comes_with_its_prediction_and_checks(api: Caller, base: Run) -> None:
+    made = api.post(
+        "investigations/slow-draft/hypotheses",
+        {
+            "claim": "More draft tokens help",
+            "prediction": {"baseline": "R0", "direction": "up"},
+            "checks": [{"kind": "effective-equals", "key": "speculative_num_steps", "expected": 3}],
+        },
+    )
+    assert made["hypothesis"]["label"] == "H1"
+    assert made["predictions"][0]["baseline"] == "R0"
+    assert made["checks"][0]["expected"] == 3
+    api.post("investigations/slow-draft/hypotheses", {"claim": "It is the layers"})
+    link = {"kind": "follows-from", "other": "H1"}
+    assert api.post("investigations/slow-draft/hypotheses/2/links", link)["other"] == "H1"
+    edited = api.patch("investigations/slow-draft/hypotheses/2", {"claim": "The layers"})
+    assert edited["hypothesis"]["claim"] == "The layers"
+    listed = api.get("investigations/slow-draft/hypotheses?order=label")
+    assert [h["label"] for h in listed["items"]] == ["H1", "H2"]
+
+
+def test_half_a_hypothesis_is_not_kept(api: Caller, base: Run) -> None:
+    body = {"claim": "x", "prediction": {"baseline": "R9"}}
+    told = api.refused(400, "POST", "investigations/slow-draft/hypotheses", body)
+    assert told["errors"][0]["field"] == "prediction.baseline"
+    assert api.get("investigations/slow-draft/hypotheses")["items"] == []
+
+
+def test_a_run_is_planned_branched_repeated_and_cancelled(api: Caller, base: Run) -> None:
+    slug = "investigations/slow-draft"
+    args = ["--speculative-algorithm", "EAGLE3", "--speculative-num-steps", "1"]
+    made = api.post(
+        f"{slug}/runs",
+        {"title": "drafts", "server_args": args, "workload": {"repeats": 5}, "baseline": "R0"},
+    )
+    assert (made["label"], made["state"], made["baseline"]) == ("R1", "draft", "R0")
+    whole = api.get(f"{slug}/runs/1")
+    assert whole["workload"]["repeats"] == 5
+    asked = {entry["key"]: entry["requested"] for entry in whole["config"]}
+    assert asked["speculative_num_steps"] == 1
+    branch = api.post(
+        f"{slug}/runs/1/branch", {"title": "deeper", "server_args": args[:-1] + ["3"]}
+    )
+    assert branch["follows"] == "R1"
+    assert branch["params"]["speculative_num_steps"] == 3
+    again = api.post(f"{slug}/runs/1/repeat")
+    assert again["repeats"] == "R1"
+    assert api.post(f"{slug}/runs/3/cancel")["state"] == "cancelled"
+    assert api.patch(f"{slug}/runs/1", {"note": "slow box"})["note"] == "slow box"
+    told = api.refused(409, "POST", f"{slug}/runs", {"title": "x", "server_args": ["--port=1"]})
+    assert "host and port" in told["detail"]
+
+
+def test_a_queued_run_is_queued_once(api: Caller, inv: Investigation) -> None:
+    made = api.post(
+        "investigations/slow-draft/runs",
+        {"title": "x", "server_args": ["--model-path", "m"], "queue": True},
+    )
+    assert made["state"] == "queued"
+    assert api.post("investigations/slow-draft/runs/0/queue")["state"] == "queued"
+    live = api.get("investigations/slow-draft/runs/0/standing")
+    assert (live["ended"], live["state"]) == (False, "queued")
+
+
+def test_a_recorded_run_keeps_the_figures_of_its_write_up(api: Caller, inv: Investigation) -> None:
+    made = api.post(
+        "investigations/slow-draft/recorded-runs",
+        {"title": "from the wiki", "repeats": [{"tok_s": 56.8, "accept_len": 1.6}]},
+    )
+    assert made["recorded"] is True
+    assert made["metrics"]["tok_s"]["value"] == 56.8
+    assert made["metrics"]["step_ms"]["value"] == 1000 * 1.6 / 56.8
+
+
+def test_findings_are_set_aside_and_reopened_by_name(api: Caller, base: Run) -> None:
+    api.post(
+        "investigations/slow-draft/script-runs",
+        {
+            "title": "drafts",
+            "engine": "sglang",
+            "engine_release": "0.5.9",
+            "baseline": "R0",
+            "server_args": [
+                *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "d"),
+                *("--speculative-num-steps", "1", "--speculative-eagle-topk", "1"),
+                *("--speculative-num-draft-tokens", "16"),
+            ],
+        },
+    )
+    run = "investigations/slow-draft/runs/1"
+    sent = [{"tok_s": v, "accept_len": 1.6} for v in (56.0, 57.0, 56.5)]
+    api.post(f"{run}/repeats", {"first": 0, "repeats": sent})
+    done = api.post(f"{run}/finish", {})
+    assert done["state"] == "done"
+    codes = {f["code"] for f in api.get("investigations/slow-draft/findings")["items"]}
+    assert "slower-than-baseline" in codes
+    where = "investigations/slow-draft/findings/slower-than-baseline"
+    told = api.post(f"{where}/set-aside", {"reason": "known"})
+    assert told["finding"]["set_aside_by"] == "member"
+    assert api.refused(409, "POST", f"{where}/set-aside", {"reason": "again"})
+    assert api.post(f"{where}/reopen")["finding"]["state"] == "open"
+    assert [t["kind"] for t in api.get(where)["turns"]][-1] == "reopened"
+
+
+def test_events_stand_where_they_are_put(api: Caller, base: Run) -> None:
+    first = api.post("investigations/slow-draft/events", {"title": "read the source", "run": "R0"})
+    api.post("investigations/slow-draft/events", {"title": "later"})
+    between = api.post(
+        "investigations/slow-draft/events", {"title": "between", "after": first["position"]}
+    )
+    assert between["position"] > first["position"]
+    found = api.get("investigations/slow-draft/events?order=created")["items"]
+    assert [e["title"] for e in found] == ["read the source", "later", "between"]
+
+
+def test_the_conclusions_are_those_of_the_report(api: Caller, base: Run) -> None:
+    slug = "investigations/slow-draft"
+    standing = api.get(f"{slug}/standing")
+    assert standing["goal"]["met"] is None
+    report = api.get(f"{slug}/report")
+    told = report["document"]["post_mortem"]
+    for name, key in (("timeline", "steps"), ("advice", "advice"), ("gap", "gaps")):
+        assert api.get(f"{slug}/{name}")["items"] == told[key]
+
+
+def test_the_library_answers_as_the_command_does(api: Caller) -> None:
+    command = (
+        "python -m sglang.launch_server --model m --speculative-algorithm EAGLE3 "
+        "--speculative-draft-model-path d --speculative-num-steps 1 --speculative-eagle-topk 1 "
+        "--speculative-num-draft-tokens 16"
+    )
+    told = api.post("preflight", {"command": command, "engine_version": "0.5.9"})
+    assert "draft-tokens-overridden" in {f["code"] for f in told["findings"]}
+    same = api.post(
+        "check", {"files": [{"name": "cmd", "text": command}], "engine_version": "0.5.9"}
+    )
+    assert same["findings"] == [
+        {**f, "evidence": [{**e, "source": "cmd"} for e in f["evidence"]]} for f in told["findings"]
+    ]
+
+
+def test_runs_are_compared_with_intervals_and_sample_sizes(api: Caller, base: Run) -> None:
+    slug = "investigations/slow-draft"
+    api.post(
+        f"{slug}/recorded-runs",
+        {"title": "drafts", "repeats": [{"tok_s": v} for v in (56.0, 57.0, 56.5)]},
+    )
+    told: dict[str, Any] = api.get("compare?runs=slow-draft/R1&baseline=slow-draft/R0")
+    rows = {row["run"]: row for row in told["runs"]}
+    delta = rows["slow-draft/R1"]["deltas"][0]
+    assert (delta["metric"], delta["verdict"]) == ("tok_s", "regression")
+    assert delta["low"] < delta["ratio"] < delta["high"]
+    assert (delta["n_before"], delta["n_after"]) == (3, 3)
+    assert api.refused(400, "GET", "compare?runs=slow-draft/R1,slow-draft/R9")
