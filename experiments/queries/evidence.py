@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
-from experiments.models import Evidence, Finding
+from experiments.models import Evidence, Finding, Investigation, Run
 
 
 def evidence_of(slug: str, pk: int) -> Evidence:
@@ -28,4 +29,35 @@ def cited(finding: Finding, among: Iterable[Evidence] | None = None) -> dict[str
     for row in sorted(among, key=lambda row: row.run_id == finding.seen_in_id):
         if row.name in names:
             found[row.name] = row
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A finding that rests on a line. pk: its row, None where the finding was withdrawn."""
+
+    code: str
+    severity: str
+    statement: str
+    pk: int | None
+
+
+def line_marks(run: Run | None, investigation: Investigation, name: str) -> dict[int, list[Mark]]:
+    """Which findings rest on which lines of a file, by 1-based line: one query."""
+    shown = run.shown if run is not None else investigation.shown
+    found: dict[int, list[Mark]] = {}
+    rows = dict(Finding.objects.filter(investigation=investigation).values_list("code", "pk"))
+    for finding in shown:
+        for item in finding.get("evidence", ()):
+            line = item.get("line")
+            if item.get("source") != name or not line:
+                continue
+            mark = Mark(
+                finding["code"],
+                finding.get("severity", "info"),
+                finding.get("statement", ""),
+                rows.get(finding["code"]),
+            )
+            if mark not in found.setdefault(line, []):
+                found[line].append(mark)
     return found

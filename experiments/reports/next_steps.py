@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.models import Finding
 from experiments.queries import InvestigationPage
-from experiments.reports.build import known_beside_runs
+from experiments.reports.document import known_beside_runs
 from experiments.reports.record import record_of
 from specdebug.diagnosis.advice import Advice, advise
 from specdebug.diagnosis.post_mortem import investigation_case

@@ -242,7 +242,7 @@ def waterfall(name: str, title: str, unit: str, rows: Sequence[Fall], reading: s
         change = row.end - row.start
         words = f"{row.end:.1f}" if row.total else f"{change:+.1f}".replace("-", "−")
         tone = "total" if row.total else "won" if change >= 0 else "lost"
-        _named(drawing, y, row.name, f"{words} {unit}", whole=True)
+        _named(drawing, y, row.name, words, whole=True)
         start, end = sorted((at(row.start), at(row.end)))
         drawing.rect(start, y + 21, max(end - start, 0.3), 14, tone, f"{words} {unit}")
         if i + 1 < len(rows):
@@ -252,3 +252,105 @@ def waterfall(name: str, title: str, unit: str, rows: Sequence[Fall], reading: s
         (r.name, None if r.total else round(r.end - r.start, 2), round(r.end, 2)) for r in rows
     )
     return Plot(name, title, unit, drawing, head, table)
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One decode line: its place, its figure, its line in the log, and whether it was measured."""
+
+    at: float
+    value: float
+    line: int
+    measured: bool
+    rank: str = ""
+
+
+# More than this many points of a rank are averaged in bins: a screen shows no more.
+MOST_POINTS = 400
+
+
+def series(
+    name: str,
+    title: str,
+    unit: str,
+    points: Sequence[Point],
+    *,
+    across: str,
+    hue: int,
+    digits: int = 1,
+    floor: float = 0.0,
+    reference: float | None = None,
+    says: str = "",
+) -> Plot:
+    """A figure along a run, `across` naming the axis; `reference` is a rule that `says` names.
+
+    Warm-up and idle stretches are grey; a line for every rank.
+    """
+    kept, width = _binned(points)
+    values = [p.value for p in kept]
+    top = max([*values, reference or floor, floor + 1e-9])
+    top += 0.06 * (top - floor)
+    last = max((p.at for p in kept), default=0.0) or 1.0
+    bottom, left = 170.0, 6.0
+    mean = sum(p.value for p in kept if p.measured) / max(sum(p.measured for p in kept), 1)
+    words = f"{title} over the run: {mean:.{digits}f} {unit} on average of the measured lines"
+    drawing = Drawing(bottom + 34, f"{words}; {says}." if says else f"{words}.")
+
+    def x(value: float) -> float:
+        return left + (100 - left) * value / last
+
+    def y(value: float) -> float:
+        return bottom - (bottom - 14) * (value - floor) / (top - floor)
+
+    marks = ticks(floor, top, 4)
+    for value in marks:
+        drawing.line(left, y(value), 100, y(value), "grid")
+        drawing.text(0, y(value) + 4, f"{value:.{_digits(marks)}f}", "tick")
+    for value in ticks(0, last, 6):
+        drawing.text(
+            x(value), bottom + 15, f"{value:g}", "tick", "middle" if x(value) < 97 else "end"
+        )
+    note = f"{across} (each point is the mean of {width} lines)" if width > 1 else across
+    drawing.text(left, bottom + 31, note, "tick")
+    for some in _stretches(kept):
+        tone = f"line-{hue}" if some[0].measured else "line-idle"
+        drawing.path([(x(p.at), y(p.value)) for p in some], f"{tone} thin")
+    for p in kept if len(kept) <= MOST_POINTS else ():
+        tone = f"fill-{hue}" if p.measured else "fill-idle"
+        drawing.dot(x(p.at), y(p.value), 2.2, tone, f"{p.value:.{digits}f} {unit}, line {p.line}")
+    if reference is not None:
+        drawing.line(left, y(reference), 100, y(reference), "reference")
+        drawing.text(100, y(reference) - 5, says, "tick", "end")
+    head = (across, f"{title.lower()}, {unit}" if unit else title.lower(), "log line", "stretch")
+    rows = tuple(
+        (round(p.at, 2), round(p.value, 4), p.line, "measured" if p.measured else "warm-up or idle")
+        for p in points
+    )
+    return Plot(name, title, unit, drawing, head, rows)
+
+
+def _stretches(points: Sequence[Point]) -> list[list[Point]]:
+    """Consecutive points of a rank that are all measured or all not."""
+    found: list[list[Point]] = []
+    for p in sorted(points, key=lambda p: (p.rank, p.line)):
+        before = found[-1][-1] if found else None
+        if before is not None and (before.rank, before.measured) == (p.rank, p.measured):
+            found[-1].append(p)
+        else:
+            found.append([p])
+    return found
+
+
+def _binned(points: Sequence[Point]) -> tuple[list[Point], int]:
+    """At most about `MOST_POINTS` a rank, by averaging neighbours; and how many became one."""
+    ranks = max(len({p.rank for p in points}), 1)
+    width = -(-len(points) // (MOST_POINTS * ranks))
+    if width <= 1:
+        return list(points), 1
+    found = []
+    for some in _stretches(points):
+        for i in range(0, len(some), width):
+            part = some[i : i + width]
+            at, value = (sum(getattr(p, k) for p in part) / len(part) for k in ("at", "value"))
+            found.append(Point(at, value, part[0].line, part[0].measured, part[0].rank))
+    return found, width

@@ -12,9 +12,9 @@ from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.http import require_http_methods, require_safe
 
-from experiments import intake, queries, store
+from experiments import intake, queries, secrets, store
 from experiments.models import Evidence, Finding, Run
-from experiments.queries.evidence import cited, evidence_of
+from experiments.queries.evidence import cited, evidence_of, line_marks
 from experiments.refusal import Refused
 from experiments.views.forms import FileForm
 from experiments.views.found import found
@@ -74,11 +74,14 @@ def _shown(
 ) -> HttpResponse:
     line = _line(request)
     try:
-        lines = window(path, line)
+        lines = window(path, line, hide=() if run is None else secrets.values_of(run.plan))
     except (OSError, EOFError) as no:
         raise Http404(f"{name} cannot be read: {getattr(no, 'strerror', None) or no}.") from None
     investigation = run.investigation if run is not None else row.investigation  # type: ignore[union-attr]
+    marks = line_marks(run, investigation, name)
     context = {
+        "rows": [(shown, marks.get(shown.number or 0, ())) for shown in lines.lines],
+        "marks": sorted(marks.items()),
         "window": lines,
         "line": line,
         "name": name,

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Any, get_args
+from urllib.parse import urlencode
 
 from django.contrib import messages
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments import dispatch, frames, lifecycle, queries
+from experiments import dispatch, lifecycle, queries, secrets
 from experiments.lifecycle.runs import workload_from
 from experiments.models import ConfigEntry, Run
-from experiments.reports import build, charts
+from experiments.queries.comparison import name_of
+from experiments.reports import build, run_plots
+from experiments.reports.plots import Plot
+from experiments.views.compare import plot_file
 from experiments.views.evidence import with_links
 from experiments.views.forms import RunForm
 from experiments.views.found import found
@@ -34,7 +40,8 @@ def _live(run: Run) -> dict[str, Any]:
         for i, name in enumerate(PHASES)
         if name != "finished"
     ]
-    return {"phases": steps, "tail": tail(live_log(run), TAIL_LINES)}
+    hide = secrets.values_of(run.plan)
+    return {"phases": steps, "tail": tail(live_log(run), TAIL_LINES, hide=hide)}
 
 
 @require_safe
@@ -52,17 +59,46 @@ def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         ],
         "command": shlex.join(page.run.argv),
         **gpu_context(page.run),
-        "told": [entry for entry in page.facts.config.values() if _worth_telling(entry)],
-        "chosen": [entry for entry in page.facts.config.values() if not _worth_telling(entry)],
+        "plots": _plots(page),
+        "compare_with": _comparison(page),
+        "break_even": run_plots.break_even(page),
+        **_arguments(page.facts.config.values()),
     }
     if not page.live.ended:
         context |= _live(page.run)
     return render(request, "run.html", context)
 
 
-def _worth_telling(entry: ConfigEntry) -> bool:
-    """An argument that was asked for, or that the engine overrode."""
-    return entry.was_requested or entry.origin == ConfigEntry.Origin.OVERRIDE
+def _arguments(entries: Iterable[ConfigEntry]) -> dict[str, list[ConfigEntry]]:
+    """Arguments that are not as asked, those that are, and those that nobody asked for."""
+    found: dict[str, list[ConfigEntry]] = {"differing": [], "asked": [], "chosen": []}
+    for entry in entries:
+        if entry.differs or entry.origin == ConfigEntry.Origin.OVERRIDE:
+            found["differing"].append(entry)
+        else:
+            found["asked" if entry.was_requested else "chosen"].append(entry)
+    return found
+
+
+def _plots(page: queries.RunPage) -> tuple[Plot, ...]:
+    """The drawings of an ended run; one that is under way has too little to draw."""
+    if not page.live.ended:
+        return ()
+    whole = queries.dossier(page.investigation) if run_plots.wants_account(page) else None
+    return run_plots.run_plots(page, whole)
+
+
+def _comparison(page: queries.RunPage) -> str:
+    """The address that sets this run beside its baseline, or offers others."""
+    names = [name_of(f.run) for f in (page.baseline, page.facts) if f is not None]
+    return f"{reverse('compare')}?{urlencode([('run', name) for name in names], safe='/')}"
+
+
+@require_safe
+def plot(request: HttpRequest, slug: str, number: int, name: str, form: str) -> HttpResponse:
+    """One of the run's drawings as a file."""
+    page = found(queries.run_page, slug, number)
+    return plot_file(run_plots.named(_plots(page), name), form, f"{slug}-r{number}")
 
 
 @require_safe
@@ -147,7 +183,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     except lifecycle.Refused as no:
         messages.error(request, str(no))
         return redirect(origin)
-    initial = {"title": "", "engine": plan.engine, "server_args": shlex.join(plan.server_args)}
+    initial: dict[str, Any] = {"title": "", "engine": plan.engine, "server_args": shlex.join(plan.server_args)}
     initial |= {name: getattr(plan.workload, name) for name in Workload.__dataclass_fields__}
     initial["strict"] = plan.strict
     form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})
@@ -188,27 +224,3 @@ def _sent(request: HttpRequest, made: Run) -> HttpResponse:
     if request.POST.get("then") != "draft":
         dispatch.queue_run(made)
     return redirect(made)
-
-
-def _chart(slug: str, number: int, metric: str) -> Any:
-    """The chart of a metric over the seconds of a run; 404 for another metric."""
-    if metric not in ("tok_s", "accept_len"):
-        raise Http404
-    page = found(queries.run_page, slug, number)
-    base = page.baseline
-    value = None if base is None else base.figures.metric(metric)
-    says = "" if base is None or value is None else f"{base.run.label}, mean: {value:.4g}"
-    return charts.series(frames.samples(page.samples), metric, reference=value, says=says)
-
-
-@require_safe
-def chart(request: HttpRequest, slug: str, number: int, metric: str) -> JsonResponse:
-    """The chart as a Vega-Lite spec, drawn by the page."""
-    return JsonResponse(charts.spec(_chart(slug, number, metric)))
-
-
-@require_safe
-def chart_svg(request: HttpRequest, slug: str, number: int, metric: str) -> HttpResponse:
-    """The chart as a picture, for readers without JavaScript."""
-    drawn = charts.svg(_chart(slug, number, metric))
-    return HttpResponse(drawn, content_type="image/svg+xml")

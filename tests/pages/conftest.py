@@ -198,9 +198,22 @@ def pages_of(story: Story) -> dict[str, str]:
         "branch": ("run-branch", slug, 1),
         "file": ("file-new", slug),
         "file of a run": ("run-file-new", slug, 1),
+        "findings": ("findings",),
+        "check": ("check",),
+        "record": ("run-record", slug),
+        "note": ("run-note", slug, 1),
+        "event edit": ("event-edit", slug, story.investigation.events.get().pk),
         "report": ("report-page", slug),
     }
-    return {name: reverse(where[0], args=where[1:]) for name, where in named.items()}
+    found = {name: reverse(where[0], args=where[1:]) for name, where in named.items()}
+    pair = f"run={slug}/R0&run={slug}/R1"
+    return found | {
+        "compare": f"{reverse('compare')}?{pair}",
+        "compare nothing": reverse("compare"),
+        "search": f"{reverse('search')}?q=slow",
+        "search runs": f"{reverse('search')}?kind=run",
+        "search findings": f"{reverse('findings')}?state=&severity=high",
+    }
 
 
 class Markup(HTMLParser):
