@@ -134,7 +134,9 @@ def account_of(runs: Sequence[DraftRun]) -> Account | None:
 
 def _acceptance(runs: Sequence[DraftRun]) -> AcceptanceByDepth | None:
     """Profiles by position; from accept lengths alone only the first position and one tail."""
-    profiles = [Profile(r.num_steps, r.conditional, r.verifies) for r in runs if r.conditional]
+    profiles = [
+        Profile(r.num_steps, r.conditional, r.verifies, r.accept_len) for r in runs if r.conditional
+    ]
     lengths = {r.num_steps: r for r in runs if r.accept_len and not r.conditional}
     firsts = [p.conditional[0] for p in profiles]
     if 1 in lengths and 1 < (lengths[1].accept_len or 0) <= 2:

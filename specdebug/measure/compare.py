@@ -10,7 +10,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-__all__ = ["Comparison", "Split", "Verdict", "compare", "log_sd", "repeats_for", "split_throughput"]
+__all__ = [
+    "Comparison",
+    "Split",
+    "Verdict",
+    "alpha_of",
+    "compare",
+    "log_sd",
+    "percent_of",
+    "repeats_for",
+    "split_throughput",
+]
 
 Verdict = Literal[
     "invalid",
@@ -25,6 +35,12 @@ Verdict = Literal[
 MARGIN = 0.02
 EFFECT = 0.05
 MAX_REPEATS = 50
+# Error a look may spend so that all looks together stay at .05 (Pocock's bounds for groups of equal
+# size). What is topped up once may be topped up again, so two and three looks cost as much as four.
+LOOKS = {1: 0.05, 2: 0.018, 3: 0.018, 4: 0.018, 5: 0.0158, 6: 0.0142, 7: 0.0130, 8: 0.0120}
+MANY_LOOKS = 0.0100
+# Student's t with a pooled spread gives 5.8 % false alarms at .05.
+POOLED_ALPHA = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +49,7 @@ class Comparison:
 
     ratio: geometric mean of after over that of before; low, high: its interval at `level`.
     unreplicated: at least one side is a single figure. repeats: how many per side would show a
-    change of `EFFECT` with power 0.8, only for "inconclusive"; None when over MAX_REPEATS.
+    change of `effect` with power 0.8, only for "inconclusive"; None when over MAX_REPEATS.
     """
 
     verdict: Verdict
@@ -65,13 +81,9 @@ class Split:
     @property
     def sentence(self) -> str:
         return (
-            f"throughput {_percent(self.throughput)} = acceptance {_percent(self.acceptance)} "
-            f"and step time {_percent(self.step_time)}"
+            f"throughput {percent_of(self.throughput)} = acceptance {percent_of(self.acceptance)} "
+            f"and step time {percent_of(self.step_time)}"
         )
-
-
-def _percent(log_ratio: float) -> str:
-    return f"{100 * (math.exp(log_ratio) - 1):+.1f} %"
 
 
 def split_throughput(
@@ -81,6 +93,18 @@ def split_throughput(
     total = math.log(tok_s_after / tok_s_before)
     acceptance = math.log(len_after / len_before)
     return Split(total, acceptance, acceptance - total)
+
+
+def percent_of(log_ratio: float) -> str:
+    """A log ratio as a signed change in per cent, "-17.8 %"."""
+    return f"{100 * (math.exp(log_ratio) - 1):+.1f} %"
+
+
+def alpha_of(looks: int) -> float:
+    """Two-sided error of one interval when a comparison is looked at `looks` times."""
+    if looks < 1:
+        raise ValueError(f"a comparison is looked at once or more, not {looks} times")
+    return LOOKS.get(looks, MANY_LOOKS)
 
 
 def log_sd(cv: float) -> float:
@@ -105,6 +129,8 @@ def compare(
     pooled_cv: float | None = None,
     pooled_df: int | None = None,
     higher_is_better: bool = True,
+    prefer_pooled: bool = False,
+    effect: float = EFFECT,
     looks: int = 1,
     invalid: str | None = None,
     what: str = "throughput",
@@ -112,13 +138,14 @@ def compare(
 ) -> Comparison:
     """Judge whether `after` differs from `before` by more than `margin`.
 
-    Three or more repeats on both sides: Welch's t on logs. Fewer: the spread of earlier
-    configurations on the same rig (`pooled_cv`, with pooled_df degrees of freedom; None treats it
-    as known), tested at .04 because .05 gave 5.8 % false alarms. Neither: "unreplicated".
-    looks > 1 (figures topped up and judged again) widens the interval to 98.2 %.
-    invalid: why the runs must not be compared at all. say_repeats: work out how many repeats an
-    inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises ValueError on
-    figures that are not positive numbers or on an empty side.
+    Three or more repeats on both sides: Welch's t on logs. Fewer, or `prefer_pooled`: the spread of
+    earlier configurations on the same rig (`pooled_cv`, with pooled_df degrees of freedom; None
+    treats it as known), tested at POOLED_ALPHA. Neither: "unreplicated". The warm-up is no repeat
+    and must not be among the figures. looks > 1 (figures topped up and judged again): the interval
+    of `alpha_of`, 98.2 % for up to four looks. effect: the change that an inconclusive answer says
+    the repeats for. invalid: why the runs must not be compared at all. say_repeats: work out how
+    many repeats an inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises
+    ValueError on figures that are not positive numbers or on an empty side.
     """
     for name, values in (("before", before), ("after", after)):
         if not values:
@@ -143,13 +170,14 @@ def compare(
     )
     if invalid is not None:
         return replace(shell, sentence=f"The runs cannot be compared: {invalid}.")
-    alpha = 0.05 if looks == 1 else 0.018
-    if min(n_before, n_after) >= 3:
+    alpha = alpha_of(looks)
+    pooled = pooled_cv is not None and prefer_pooled
+    if min(n_before, n_after) >= 3 and not pooled:
         wide, narrow = _welch(logs[0], logs[1], alpha)
         method = "Welch's t on logs"
         spread = math.sqrt(statistics.fmean([statistics.variance(side) for side in logs]))
     elif pooled_cv is not None:
-        alpha = min(alpha, 0.04)
+        alpha = min(alpha, POOLED_ALPHA)
         spread = log_sd(pooled_cv)
         error = spread * math.sqrt(1 / n_before + 1 / n_after)
         wide = _interval(diff, error, alpha, pooled_df)
@@ -157,7 +185,7 @@ def compare(
         method = f"a spread of {100 * pooled_cv:.1f} % taken from elsewhere"
     else:
         text = (
-            f"{what} {_percent(diff)}, but {n_before} and {n_after} figures without a known "
+            f"{what} {percent_of(diff)}, but {n_before} and {n_after} figures without a known "
             "run-to-run spread allow no verdict: repeat each run at least 3 times, interleaved."
         )
         return replace(shell, verdict="unreplicated", sentence=text)
@@ -172,20 +200,22 @@ def compare(
         method=method,
     )
     sentence = (
-        f"{what} {_percent(diff)} ({100 * (1 - alpha):.3g} % interval {_percent(low)} to "
-        f"{_percent(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
+        f"{what} {percent_of(diff)} ({100 * (1 - alpha):.3g} % interval {percent_of(low)} to "
+        f"{percent_of(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
     )
     if verdict != "inconclusive" or not say_repeats:
         return replace(result, sentence=sentence)
-    return _with_repeats(result, sentence, spread)
+    return _with_repeats(result, sentence, spread, effect, alpha)
 
 
-def _with_repeats(result: Comparison, sentence: str, spread: float) -> Comparison:
+def _with_repeats(
+    result: Comparison, sentence: str, spread: float, effect: float, alpha: float
+) -> Comparison:
     cv = math.sqrt(math.expm1(spread * spread))
     if cv <= 0:
         return replace(result, sentence=sentence)
     try:
-        needed = repeats_for(EFFECT, cv)
+        needed = repeats_for(effect, cv, alpha=alpha)
     except ImportError:
         return replace(result, sentence=sentence)
     if needed > MAX_REPEATS:
@@ -194,7 +224,7 @@ def _with_repeats(result: Comparison, sentence: str, spread: float) -> Compariso
     extra = max(needed - min(result.n_before, result.n_after), 1)
     more = (
         f" At this spread {extra} more repeats per configuration would show a change of "
-        f"{100 * EFFECT:.0f} %."
+        f"{100 * effect:.3g} %."
     )
     return replace(result, sentence=sentence + more, repeats=needed)
 

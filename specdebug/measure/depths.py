@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from specdebug.measure.acceptance import chain_accept_len, conditional_from_histogram
+from specdebug.measure.acceptance import chain_accept_len
 
 __all__ = ["AcceptanceByDepth", "Estimate", "Profile"]
 
@@ -24,17 +24,26 @@ ASSUMED_ERROR = 0.03
 class Profile:
     """Acceptance of one run. conditional[k]: P(position k + 1 accepted | all before were).
 
-    verifies: verification passes behind it, 0 where not known.
+    verifies: verification passes behind it, 0 where not known. accept_len: as the run reports it,
+    where known; it is a little below the chain's, because the last pass of a request is cut.
     """
 
     num_steps: int
     conditional: tuple[float, ...]
     verifies: int = 0
+    accept_len: float | None = None
 
-    @classmethod
-    def from_histogram(cls, histogram: Sequence[int], num_steps: int) -> Profile:
-        """From counts of exactly k accepted drafts."""
-        return cls(num_steps, conditional_from_histogram(histogram, num_steps), sum(histogram))
+    @property
+    def cut(self) -> float:
+        """Drafts that count over drafts that were accepted, 1 where no accept length is known."""
+        accepted = chain_accept_len(self.conditional, self.num_steps) - 1
+        if self.accept_len is None or accepted <= 0:
+            return 1.0
+        return (self.accept_len - 1) / accepted
+
+    def at(self, num_steps: int) -> float:
+        """Accept length at another depth if the profile held there."""
+        return 1 + self.cut * (chain_accept_len(self.conditional, num_steps) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +88,15 @@ class AcceptanceByDepth:
         return self._beyond(below[-1], num_steps)
 
     def _own(self, profile: Profile, num_steps: int, drift: float = 0.0) -> Estimate:
-        value = chain_accept_len(profile.conditional, num_steps)
+        value = profile.at(num_steps)
         error = math.hypot(_error(profile, num_steps), drift * (value - 1))
         return Estimate(value, max(value - error, 1.0), min(value + error, num_steps + 1.0))
 
     def _between(self, low: Profile, high: Profile, num_steps: int) -> Estimate:
         tail = high.conditional[len(low.conditional) :]
         # The shallow run's positions, continued as the deep one goes on.
-        first = chain_accept_len((*low.conditional, *tail), num_steps)
-        second = chain_accept_len(high.conditional, num_steps)
+        first = 1 + low.cut * (chain_accept_len((*low.conditional, *tail), num_steps) - 1)
+        second = high.at(num_steps)
         along = math.log(num_steps / low.num_steps) / math.log(high.num_steps / low.num_steps)
         value = (1 - along) * first + along * second
         error = max(_error(low, num_steps), _error(high, num_steps))
@@ -98,8 +107,7 @@ class AcceptanceByDepth:
         )
 
     def _beyond(self, deepest: Profile, num_steps: int) -> Estimate:
-        value = chain_accept_len(deepest.conditional, num_steps)
-        seen = chain_accept_len(deepest.conditional, deepest.num_steps)
+        value, seen = deepest.at(num_steps), deepest.at(deepest.num_steps)
         error = _error(deepest, num_steps)
         reach = math.prod(deepest.conditional)
         most = seen + reach * (num_steps - deepest.num_steps)
@@ -123,5 +131,5 @@ def _error(profile: Profile, num_steps: int) -> float:
         reach *= profile.conditional[min(k, len(profile.conditional) - 1)]
         square += (2 * k + 1) * reach  # E[A^2] = sum (2 k - 1) P(A >= k)
     variance = max(square - mean * mean, 0.0)
-    # Passes of one request hang together; twice the variance of independent ones is what we saw.
+    # Passes of one request hang together: taken as twice the variance of independent ones.
     return Z * math.sqrt(2 * variance / profile.verifies)

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from specdebug.measure.compare import compare, repeats_for, split_throughput
+from specdebug.measure.compare import alpha_of, compare, repeats_for, split_throughput
 
 
 def repeats(middle: float, cv: float, n: int, seed: int) -> list[float]:
@@ -116,3 +116,31 @@ def test_throughput_splits_exactly_into_acceptance_and_step_time() -> None:
     found = split_throughput(90, 56.8, 1.0, 1.6)
     assert found.throughput == pytest.approx(found.acceptance - found.step_time)
     assert found.sentence == "throughput -36.9 % = acceptance +60.0 % and step time +153.5 %"
+
+
+def test_each_look_at_topped_up_figures_costs_confidence() -> None:
+    assert [alpha_of(k) for k in (1, 2, 4)] == [0.05, 0.018, 0.018]
+    levels = [alpha_of(k) for k in range(1, 15)]
+    assert levels == sorted(levels, reverse=True)
+    with pytest.raises(ValueError, match="once or more"):
+        alpha_of(0)
+    before, after = repeats(100, 0.02, 6, 1), repeats(97, 0.02, 6, 2)
+    assert "98.2 % interval" in compare(before, after, looks=3).sentence
+
+
+def test_the_pooled_spread_replaces_the_runs_own_when_preferred() -> None:
+    before, after = repeats(100, 0.03, 5, 1), repeats(95, 0.03, 5, 2)
+    own = compare(before, after, pooled_cv=0.03, pooled_df=30)
+    pooled = compare(before, after, pooled_cv=0.03, pooled_df=30, prefer_pooled=True)
+    assert "Welch" in own.method
+    assert "elsewhere" in pooled.method
+    assert pooled.level == pytest.approx(0.96)
+
+
+def test_inconclusive_names_the_repeats_for_the_registered_effect() -> None:
+    five = compare([100, 104, 97], [99, 95, 103])
+    ten = compare([100, 104, 97], [99, 95, 103], effect=0.10)
+    assert five.repeats is not None
+    assert ten.repeats is not None
+    assert ten.repeats < five.repeats
+    assert "10 %" in ten.sentence

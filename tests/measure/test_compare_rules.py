@@ -1,0 +1,70 @@
+"""The comparison's error rates by seeded simulation: a fast part of benchmarks/compare_rules.py."""
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+
+def _benchmark() -> ModuleType:
+    path = Path(__file__).resolve().parents[2] / "benchmarks" / "compare_rules.py"
+    spec = importlib.util.spec_from_file_location("bench_compare_rules", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+rules = _benchmark()
+TRIALS = 400
+# A share of .05 in 400 trials lies below .077 in 99 of 100 seeds.
+MOST = 0.077
+
+
+def share_of_alarms(rule: str, n: int, cv: float, change: float = 0.0) -> float:
+    found = rules.verdicts(rules.RULES[rule], n, cv, change, TRIALS, seed=2)
+    return float(rules.alarms(found))
+
+
+@pytest.mark.parametrize(("n", "cv"), [(3, 0.01), (3, 0.05), (5, 0.03), (10, 0.03)])
+def test_noise_alone_is_rarely_called_a_change(n: int, cv: float) -> None:
+    assert share_of_alarms("Welch on logs", n, cv) <= MOST
+    assert share_of_alarms("drift, ABBA", n, cv) <= MOST
+
+
+def test_blocked_runs_under_drift_do_cry_wolf_and_interleaved_ones_do_not() -> None:
+    assert share_of_alarms("drift, AAABBB", 5, 0.01) > 0.1
+    assert share_of_alarms("drift, ABABAB", 5, 0.01) <= MOST
+
+
+def test_the_pooled_spread_keeps_its_level_and_sees_more() -> None:
+    assert share_of_alarms("pooled over 8 earlier", 5, 0.03) <= MOST
+    welch = share_of_alarms("Welch on logs", 5, 0.03, -0.05)
+    pooled = share_of_alarms("pooled over 8 earlier", 5, 0.03, -0.05)
+    # .65 and .70 are expected; a share moves by .024 in 400 trials.
+    assert welch >= 0.58
+    assert pooled >= 0.63
+
+
+def test_a_change_as_large_as_the_margin_is_rarely_called_no_material_change() -> None:
+    for n, cv in ((5, 0.01), (10, 0.01), (10, 0.03)):
+        found = rules.verdicts(rules.welch, n, cv, -0.02, TRIALS, seed=3)
+        assert found["no material change"] / TRIALS <= MOST
+
+
+def test_topping_up_is_safe_at_the_corrected_level_only() -> None:
+    found = rules.topped_up(250, seed=4)
+    assert found["corrected"] <= 0.09  # .047 is expected
+    assert found["corrected"] < found["plain"]
+    assert found["material"] <= found["as given"]
+
+
+def test_a_warm_up_among_the_figures_hides_a_true_loss() -> None:
+    kept = share_of_alarms("warm-up kept", 5, 0.01, -0.05)
+    dropped = share_of_alarms("Welch on logs", 5, 0.01, -0.05)
+    assert dropped > 0.95
+    assert kept < dropped - 0.2
