@@ -15,16 +15,14 @@ from experiments.queries.figures import (
     outputs_equal,
 )
 from experiments.queries.goal import Goal, closing_obstacles, goal_of
+from experiments.queries.home import Home, HomeRow, home
 from experiments.queries.pages import (
     FindingPage,
-    Home,
-    HomeRow,
     HypothesisPage,
     InvestigationPage,
     RunLive,
     RunPage,
     finding_page,
-    home,
     hypothesis_page,
     investigation_page,
     run_live,

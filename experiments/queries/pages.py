@@ -5,7 +5,6 @@ A page that does not exist raises the model's DoesNotExist (Http404 is the view'
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -38,74 +37,6 @@ from experiments.queries.goal import Goal, goal_of, obstacles_in
 
 # The kind under which a run's own log is kept as evidence.
 RUN_LOG = "server-log"
-
-
-@dataclass(frozen=True)
-class HomeRow:
-    """One investigation in the list. open_findings: severity -> how many are open."""
-
-    investigation: Investigation
-    goal: Goal
-    runs: int
-    active: tuple[Run, ...]
-    open_findings: Mapping[str, int]
-
-
-@dataclass(frozen=True)
-class Home:
-    """All investigations, open ones first; `active`: runs that wait or run now."""
-
-    rows: tuple[HomeRow, ...]
-    active: tuple[Run, ...]
-
-
-def home() -> Home:
-    """The list of investigations with goal, gap, work in progress and open findings: 5 queries."""
-    investigations = list(Investigation.objects.all())
-    runs = list(Run.objects.select_related("investigation").defer("server_info", "argv", "env"))
-    repeats = grouped(Repeat.objects.all(), lambda r: r.run_id)
-    config = grouped(
-        ConfigEntry.objects.filter(key="speculative_algorithm"), lambda entry: entry.run_id
-    )
-    findings: dict[int, Counter[str]] = {}
-    for owner, severity in Finding.objects.filter(state=Finding.State.OPEN).values_list(
-        "investigation_id", "severity"
-    ):
-        findings.setdefault(owner, Counter())[severity] += 1
-    figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in runs}
-    by_investigation = grouped(runs, lambda run: run.investigation_id)
-    rows = []
-    for investigation in investigations:
-        own = by_investigation.get(investigation.pk, [])
-        base = figures.get(investigation.baseline_id or 0)
-        facts = [
-            RunFacts(
-                run=run,
-                figures=figures[run.pk],
-                repeats=tuple(repeats.get(run.pk, ())),
-                config={entry.key: entry for entry in config.get(run.pk, ())},
-                changes=(),
-                verdict=None,
-                ratio=ratio(figures[run.pk], base),
-                is_baseline=run.pk == investigation.baseline_id,
-            )
-            for run in own
-        ]
-        rows.append(
-            HomeRow(
-                investigation=investigation,
-                goal=goal_of(investigation, facts),
-                runs=len(own),
-                active=tuple(run for run in own if run.state in Run.ACTIVE),
-                open_findings=findings.get(investigation.pk, Counter()),
-            )
-        )
-    rows.sort(key=lambda row: row.investigation.state != Investigation.State.OPEN)
-    active = sorted(
-        (run for run in runs if run.state in Run.ACTIVE),
-        key=lambda run: (run.state != Run.State.RUNNING, run.queued_at or run.created_at),
-    )
-    return Home(tuple(rows), tuple(active))
 
 
 @dataclass(frozen=True)

@@ -1,17 +1,34 @@
-"""The list of investigations: the first page after logging in."""
+"""The first page after logging in, and the piece of it that follows what runs."""
 
 from __future__ import annotations
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
+from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from experiments import queries
+from experiments.models import Investigation
+from experiments.queries.home import active_runs
 from experiments.views import warm
 
 
 @require_safe
 def home(request: HttpRequest) -> HttpResponse:
-    """Open investigations with goal bar and gap, running work, open findings by severity."""
+    """Investigations with goal and gap, running work, what got worse, open bugs, hosts."""
     warm.begin()
-    return render(request, "home.html", {"page": queries.home()})
+    page = queries.home(
+        request.GET.get("state", Investigation.State.OPEN), request.GET.get("page", "1")
+    )
+    states = [(s, words, page.states.get(s, 0)) for s, words in Investigation.State.choices]
+    return render(request, "home.html", {"page": page, "states": states})
+
+
+@require_safe
+@never_cache
+def running(request: HttpRequest) -> HttpResponse:
+    """The running work alone, asked for while there is some; the page is due when it has ended."""
+    active = active_runs()
+    if not active:
+        return HttpResponse(status=204, headers={"HX-Refresh": "true"})
+    return render(request, "_running.html", {"active": active})

@@ -12,7 +12,10 @@ from experiments.lifecycle import access
 
 READING = ("GET", "HEAD", "OPTIONS")
 # What a viewer does to nobody but themselves, or what keeps nothing.
-ALLOWED = frozenset({"login", "login-link", "logout", "check", "tokens", "token-revoke", "share"})
+ALLOWED = frozenset(
+    {"login", "login-link", "logout", "check", "tokens", "token-revoke", "share"}
+    | {"view-keep", "view-forget"}
+)
 
 
 class ViewersOnlyRead:
@@ -34,4 +37,6 @@ class ViewersOnlyRead:
         if not user.is_authenticated or access.may(user, "write"):
             return
         if resolve(request.path_info).url_name not in ALLOWED:
-            raise PermissionDenied("Your role is viewer: you can read everything and change nothing.")
+            raise PermissionDenied(
+                "Your role is viewer: you can read everything and change nothing."
+            )
