@@ -9,14 +9,14 @@ who call it at once one makes the run.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Max
 from django.utils import timezone
 
-from experiments import dispatch, lifecycle
+from experiments import dispatch, lifecycle, secrets
 from experiments.arguments import release_of
 from experiments.lifecycle.place import lock
 from experiments.lifecycle.text import needed
@@ -61,6 +61,7 @@ def add_sweep(
 
     `stop_early`: leave out what the cost account shows cannot beat the best so far or `baseline`.
     """
+    common = _without_keys(common)
     release = common.engine_release or _release_of(common.engine)
     try:
         found = plan_sweep(
@@ -107,7 +108,9 @@ def add_comparison(
         raise Refused("a comparison needs at least one variant beside the control")
     if not 1 <= rounds <= MOST_ROUNDS or len(variants) >= MOST_POINTS:
         raise Refused(f"a comparison has 1 to {MOST_ROUNDS} rounds")
-    arms = {"control": common.server_args, **variants}
+    common = _without_keys(common)
+    named = {name: secrets.hidden(args, {})[0] for name, args in variants.items()}
+    arms = {"control": common.server_args, **named}
     points = [
         Point(name, {}, tuple(args), common.workload.concurrency, None, "")
         for name, args in arms.items()
@@ -124,6 +127,11 @@ def add_comparison(
         hypothesis=hypothesis,
         more={"rounds": rounds},
     )
+
+
+def _without_keys(common: Common) -> Common:
+    server_args, env = secrets.hidden(common.server_args, common.env)
+    return replace(common, server_args=server_args, env=env)
 
 
 def turns(points: int, rounds: int, *, in_turns: bool) -> list[int]:

@@ -9,7 +9,7 @@ import platform
 import re
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -146,7 +146,7 @@ def attached_url(server_args: Sequence[str]) -> str:
         raise RunEnded(
             "failed",
             f"The engine attached needs the server's address as --url http://HOST:PORT, not "
-            f"{' '.join(server_args)!r}.",
+            f"{' '.join(argv_without_secrets(server_args))!r}.",
         )
     if parts.username or parts.password:
         raise RunEnded("failed", "The server's address must not carry a name and password.")
@@ -175,7 +175,13 @@ _SECRET = re.compile(
 )
 _USERINFO = re.compile(r"(\w+://)[^/\s@]+@")
 REMOVED = "[removed]"
-SECRET_FLAGS = ("--api-key", "--admin-api-key", "--ssl-keyfile-password")
+SECRET_FLAGS = ("--api-key", "--admin-api-key", "--ssl-keyfile-password", "--hf-token")
+# scheme://NAME:PASSWORD@host, and ?token=VALUE as signed addresses have it.
+_URL_PASSWORD = re.compile(r"(\w+://[^/\s@:]*:)([^/\s@]+)@")
+_URL_TOKEN = re.compile(
+    r"([?&](?:\w*token|api_?key|key|sig|signature|secret|password|x-amz-\w+)=)([^&#\s]+)",
+    re.IGNORECASE,
+)
 
 
 def environment(
@@ -215,24 +221,49 @@ def without_secrets(env: Mapping[str, str]) -> dict[str, str]:
 
 
 def argv_without_secrets(argv: Sequence[str]) -> tuple[str, ...]:
-    """The command line with the values of the engine's key flags taken out."""
-    kept = []
+    """The command line with the values of the engine's key flags and secrets in URLs taken out."""
+    args, _ = replace_secrets(argv, {}, lambda _: REMOVED)
+    return tuple(_USERINFO.sub(rf"\1{REMOVED}@", argument) for argument in args)
+
+
+def replace_secrets(
+    argv: Sequence[str], env: Mapping[str, str], put: Callable[[str], str]
+) -> tuple[tuple[str, ...], dict[str, str]]:
+    """Arguments and variables with each secret value replaced by what `put` makes of it: values of
+    the key flags, variables that are named like secrets, and secrets within URLs."""
+    kept: list[str] = []
     after_key = False
     for argument in argv:
-        name, equals, _ = argument.partition("=")
+        name, equals, value = argument.partition("=")
         if after_key:
-            argument = REMOVED
+            argument = put(argument)
         elif name in SECRET_FLAGS and equals:
-            argument = f"{name}={REMOVED}"
+            argument = f"{name}={put(value)}"
+        else:
+            argument = _in_urls(argument, put)
         after_key = name in SECRET_FLAGS and not equals
-        kept.append(_USERINFO.sub(r"\1", argument))
-    return tuple(kept)
+        kept.append(argument)
+    variables = {
+        name: put(value) if _SECRET.search(name) else _in_urls(value, put)
+        for name, value in env.items()
+    }
+    return tuple(kept), variables
+
+
+def _in_urls(text: str, put: Callable[[str], str]) -> str:
+    text = _URL_PASSWORD.sub(lambda m: m[1] + put(m[2]) + "@", text)
+    return _URL_TOKEN.sub(lambda m: m[1] + put(m[2]), text)
 
 
 def secret_values(server_args: Sequence[str], env: Mapping[str, str]) -> set[str]:
     """The secrets an engine was given, to be taken out of what it prints."""
-    given = {flag(server_args, name) for name in SECRET_FLAGS}
-    given |= {value for name, value in env.items() if _SECRET.search(name)}
+    given: set[str] = set()
+
+    def note(value: str) -> str:
+        given.add(value)
+        return value
+
+    replace_secrets(server_args, env, note)
     # A short value stands in half the words of a log.
     return {value for value in given if value and len(value) >= 6}
 

@@ -54,7 +54,7 @@ def measure(run_id: int) -> None:
             return
         reaper.sweep(settings.RUN_DIR)  # an engine without a worker would be measured along
         try:
-            plan = lifecycle.plan_of(run)
+            plan = lifecycle.plan_for_worker(run)
             reaper.fresh_folder(Path(plan.folder))
         except (Refused, OSError, KeyError, TypeError) as problem:
             _fail(run_id, token, f"The run could not be prepared: {problem}")

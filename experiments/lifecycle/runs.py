@@ -10,13 +10,14 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from experiments import arguments, checkup, summaries
+from experiments import arguments, checkup, secrets, store, summaries
 from experiments.claims import bind_prediction
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.text import needed
@@ -24,12 +25,18 @@ from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, R
 from experiments.refusal import Refused
 from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
 from specdebug.sglang import preflight
+from workers import engines, prompt_files
 from workers.plan import Deadlines, RunPlan, Workload
 
 ENGINES = ("reference", "sglang", "sglang-cpu", "attached")
 MOST_ARGUMENTS = 400
 LONGEST_ARGUMENT = 8192
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# Where prompts come from: an uploaded file of the record, by its content.
+UPLOADED = "file:"
+_HASH = re.compile(r"[0-9a-f]{64}")
+CLIENTS = ("specdebug", "bench-serving")
+FASTEST = 100_000.0
 # The launcher chooses the address itself; a second one would point the client at nothing.
 _OURS = ("--host", "--port")
 
@@ -59,6 +66,7 @@ def add_run(
     """
     work, limits = workload or Workload(), deadlines or Deadlines.usual(engine)
     _check_plan(engine, server_args, env or {}, work)
+    server_args, env = secrets.hidden(server_args, env or {})
     for row in (hypothesis, baseline, follows, repeats_run):
         if row is not None and row.investigation_id != investigation.pk:
             raise Refused(f"{row.label} belongs to another investigation")
@@ -155,6 +163,35 @@ def _check_plan(
             raise Refused(f"workload {field} is {value!r}; it must lie between {least} and {most}")
     if not (math.isfinite(workload.temperature) and workload.temperature >= 0):
         raise Refused(f"workload temperature is {workload.temperature!r}; it must be 0 or more")
+    rate = workload.request_rate
+    if rate is not None and not (math.isfinite(rate) and 0 < rate <= FASTEST):
+        raise Refused(
+            f"workload request_rate is {rate!r}; it must lie above 0 and up to {FASTEST} a second"
+        )
+    if workload.client not in CLIENTS:
+        raise Refused(f"{workload.client!r} is no client; choose one of {', '.join(CLIENTS)}")
+    _check_prompts(workload.prompts)
+
+
+def _check_prompts(name: str) -> None:
+    """A shipped set, an uploaded file by its hash, or a file where the operator allows them."""
+    if name in prompt_files.shipped():
+        return
+    if name.startswith(UPLOADED):
+        digest = name.removeprefix(UPLOADED)
+        if _HASH.fullmatch(digest) and store.path_of(digest).is_file():
+            return
+        raise Refused(f"prompts {name!r}: there is no such file in the record")
+    path = Path(name)
+    allowed = [Path(folder).resolve() for folder in settings.PROMPT_DIRS]
+    if path.is_absolute() and any(path.resolve().is_relative_to(folder) for folder in allowed):
+        return
+    sets = ", ".join(prompt_files.shipped())
+    where = " or ".join(map(str, allowed)) or "a folder that the operator allows"
+    raise Refused(
+        f"prompts {name!r} are neither a shipped set ({sets}), nor {UPLOADED}SHA256 of an uploaded "
+        f"file, nor a file in {where} (SPECDEBUG_PROMPTS)"
+    )
 
 
 def plan_of(run: Run) -> RunPlan:
@@ -163,6 +200,17 @@ def plan_of(run: Run) -> RunPlan:
         raise Refused(f"{run.label} was recorded from a write-up and has no plan to repeat")
     plan = RunPlan.from_json({"folder": "", **run.plan})
     return replace(plan, folder=str(settings.RUN_DIR / plan.run))
+
+
+def plan_for_worker(run: Run) -> RunPlan:
+    """The plan with its keys put back and an uploaded prompt file by its path: for the engine
+    alone, never to be kept or shown. Raises Refused where a key is not on this machine."""
+    plan = secrets.revealed(plan_of(run))
+    name = plan.workload.prompts
+    if name.startswith(UPLOADED):
+        path = str(store.path_of(name.removeprefix(UPLOADED)))
+        plan = replace(plan, workload=replace(plan.workload, prompts=path))
+    return plan
 
 
 def edit_run(run: Run, *, title: str | None = None, note: str | None = None) -> Run:
@@ -262,6 +310,8 @@ def record_run(
             if value is not None and not (math.isfinite(value) and value > 0):
                 raise Refused(f"the figure {value!r} is not above zero")
     running = 1 if concurrency is None else concurrency
+    # Nothing is started from a write-up, so its keys are needed by nobody.
+    server_args, env = engines.replace_secrets(server_args, env or {}, lambda _: engines.REMOVED)
     with transaction.atomic():
         lock(investigation)
         number = next_number(Run, investigation)
@@ -269,7 +319,7 @@ def record_run(
             "run": f"{investigation.slug}-r{number}",
             "engine": engine,
             "server_args": list(server_args),
-            "env": dict(env or {}),
+            "env": dict(env),
             "workload": {} if concurrency is None else {"concurrency": concurrency},
         }
         run = Run.objects.create(
@@ -289,7 +339,7 @@ def record_run(
             state=Run.State.DONE,
             host=host[:200],
             argv=list(server_args),
-            env=dict(env or {}),
+            env=dict(env),
         )
         bind_prediction(run, now=timezone.now())
         for index, figure in enumerate(figures):

@@ -120,7 +120,7 @@ class GroupPage:
 
 
 def group_page(slug: str, number: int) -> GroupPage:
-    """One group: 4 queries; raises RunGroup.DoesNotExist."""
+    """One group: 3 queries, with a baseline 4; raises RunGroup.DoesNotExist."""
     group = RunGroup.objects.select_related("investigation", "baseline", "hypothesis").get(
         investigation__slug=slug, number=number
     )

@@ -10,7 +10,7 @@ from typing import IO, Any, cast
 from django import forms
 
 from experiments.lifecycle.hypotheses import METRICS
-from experiments.lifecycle.runs import ENGINES
+from experiments.lifecycle.runs import CLIENTS, ENGINES
 from experiments.models import AppliedCheck, Event, Hypothesis, Investigation, Prediction, Run
 from experiments.reports.terms import term
 
@@ -205,6 +205,24 @@ class RunForm(OfInvestigation):
     max_new_tokens = forms.IntegerField(initial=96, min_value=1, max_value=65536)
     concurrency = forms.IntegerField(initial=1, min_value=1, max_value=4096)
     repeats = forms.IntegerField(initial=3, min_value=1, max_value=100)
+    prompts = forms.CharField(
+        required=False,
+        initial="stdlib",
+        max_length=500,
+        help_text="The shipped set, file: and the SHA-256 of an uploaded JSONL or ShareGPT file, "
+        "or a file where the operator allows it.",
+    )
+    request_rate = forms.FloatField(
+        required=False,
+        min_value=0.001,
+        label="Requests per second",
+        help_text="Poisson arrivals; empty: as fast as the requests at once allow.",
+    )
+    client = forms.ChoiceField(
+        required=False,
+        choices=[(name, name) for name in CLIENTS],
+        help_text="bench-serving is SGLang's own: no verify counts per request.",
+    )
     strict = forms.BooleanField(
         required=False,
         help_text="Measure nothing unless every argument is in force as asked.",
@@ -217,10 +235,15 @@ class RunForm(OfInvestigation):
         except ValueError as no:
             raise forms.ValidationError(f"Not a command line: {no}.") from None
 
-    def workload(self) -> dict[str, int]:
-        """The four figures of the workload that the form asks for."""
+    def workload(self) -> dict[str, Any]:
+        """What the form asks of the workload."""
         names = ("prompts_per_repeat", "max_new_tokens", "concurrency", "repeats")
-        return {name: self.cleaned_data[name] for name in names}
+        given = {name: self.cleaned_data[name] for name in names}
+        given["request_rate"] = self.cleaned_data["request_rate"]
+        optional = ("prompts", "client")
+        return given | {
+            name: self.cleaned_data[name] for name in optional if self.cleaned_data[name]
+        }
 
 
 class RecordForm(OfInvestigation):

@@ -7,7 +7,7 @@ import io
 import lzma
 import os
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import IO, cast
 
 from django.conf import settings
 
+from experiments import secrets
 from experiments.models import Run
 
 WINDOW = 400  # lines shown at once
@@ -90,8 +91,8 @@ def _lines_from(file: IO[bytes], first: int) -> Iterator[bytes]:
         yield rest
 
 
-def _text(raw: bytes) -> str:
-    text = raw.decode("utf-8", errors="replace").rstrip("\r\n")
+def _text(raw: bytes, hide: Sequence[str] = ()) -> str:
+    text = secrets.masked(raw.decode("utf-8", errors="replace").rstrip("\r\n"), hide)
     # A progress bar redraws itself with carriage returns; its last state is what a person saw.
     text = text.rsplit("\r", 1)[-1]
     return text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
@@ -105,15 +106,16 @@ def live_log(run: Run) -> Path:
     return folder / "server.log"
 
 
-def window(path: Path, around: int = 1, size: int = WINDOW) -> Window:
-    """Up to `size` lines with line `around` (1-based) a quarter from the top.
+def window(path: Path, around: int = 1, size: int = WINDOW, *, hide: Sequence[str] = ()) -> Window:
+    """Up to `size` lines with line `around` (1-based) a quarter from the top, without the texts of
+    `hide`: a growing log may still hold the run's keys.
 
     Raises OSError or EOFError where the file cannot be read.
     """
     first = max(1, min(around, MOST_LINES) - size // 4)
     with _opened(path) as file:
         raw = list(islice(_lines_from(file, first), size + 1))
-    kept = tuple(Line(first + i, _text(line)) for i, line in enumerate(raw[:size]))
+    kept = tuple(Line(first + i, _text(line, hide)) for i, line in enumerate(raw[:size]))
     return Window(
         kept,
         max(1, first - size // 2) if first > 1 else None,
@@ -121,7 +123,7 @@ def window(path: Path, around: int = 1, size: int = WINDOW) -> Window:
     )
 
 
-def tail(path: Path, count: int = 200) -> tuple[Line, ...]:
+def tail(path: Path, count: int = 200, *, hide: Sequence[str] = ()) -> tuple[Line, ...]:
     """The last `count` lines of a plain, perhaps growing file; none when it is not there yet."""
     try:
         with path.open("rb") as file:
@@ -138,4 +140,6 @@ def tail(path: Path, count: int = 200) -> tuple[Line, ...]:
         lines.pop()
     kept = deque(islice(lines, max(0, len(lines) - count), None))
     first = len(lines) - len(kept) + 1
-    return tuple(Line(first + i if not start else None, _text(line)) for i, line in enumerate(kept))
+    return tuple(
+        Line(first + i if not start else None, _text(line, hide)) for i, line in enumerate(kept)
+    )

@@ -183,7 +183,8 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     except lifecycle.Refused as no:
         messages.error(request, str(no))
         return redirect(origin)
-    initial: dict[str, Any] = {"title": "", "engine": plan.engine, "server_args": shlex.join(plan.server_args)}
+    initial: dict[str, Any] = {"title": "", "engine": plan.engine}
+    initial["server_args"] = shlex.join(plan.server_args)
     initial |= {name: getattr(plan.workload, name) for name in Workload.__dataclass_fields__}
     initial["strict"] = plan.strict
     form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})

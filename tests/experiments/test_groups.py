@@ -307,5 +307,5 @@ def test_a_group_page_asks_a_fixed_number_of_queries(
     run: Run | None = first(group)
     while run is not None:
         run = finish(run, 50.0)
-    with django_assert_num_queries(4):
+    with django_assert_num_queries(3):
         group_page(investigation.slug, group.number)

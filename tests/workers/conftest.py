@@ -31,7 +31,8 @@ def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def prompts(tmp_path: Path) -> Path:
+def prompts(tmp_path: Path, settings: Any) -> Path:
+    settings.PROMPT_DIRS = [str(tmp_path)]
     path = tmp_path / "prompts.jsonl"
     lines = [json.dumps({"id": f"p{n}", "text": f"prompt number {n}"}) for n in range(4)]
     path.write_text("\n".join(lines) + "\n")

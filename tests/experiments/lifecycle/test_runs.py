@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
+from django.utils import timezone
 
-from experiments import lifecycle
+from experiments import lifecycle, store
 from experiments.models import Investigation, Run
 from workers.plan import RunPlan, Workload
+from workers.prompt_files import read_prompts
 
 DRAFTED = shlex.split("--model-path target --speculative-num-steps 3")
 
@@ -164,3 +168,65 @@ def test_a_plan_that_gets_what_it_asks_for_shows_no_override(investigation: Inve
     )
     run = lifecycle.add_run(investigation=investigation, title="t", server_args=asked)
     assert "draft-tokens-overridden" not in {f["code"] for f in run.shown}
+
+
+def test_prompts_come_from_a_shipped_set_an_upload_or_where_the_operator_allows(
+    investigation: Investigation, data_dir: Path, tmp_path: Path, settings: Any
+) -> None:
+    def planned(name: str) -> Run:
+        work = Workload(prompts=name)
+        return lifecycle.add_run(
+            investigation=investigation, title="t", server_args=DRAFTED, workload=work
+        )
+
+    allowed = tmp_path / "allowed"
+    allowed.mkdir()
+    (allowed / "p.jsonl").write_text('{"text": "a"}\n')
+    (tmp_path / "other.jsonl").write_text('{"text": "a"}\n')
+    (allowed / "link.jsonl").symlink_to(tmp_path / "other.jsonl")
+    for name in (str(allowed / "p.jsonl"), "/etc/passwd", "file:" + "0" * 64, "../x.jsonl"):
+        with pytest.raises(lifecycle.Refused, match="prompts"):
+            planned(name)
+    settings.PROMPT_DIRS = [str(allowed)]
+    assert planned(str(allowed / "p.jsonl")).plan["workload"]["prompts"].endswith("p.jsonl")
+    for name in (str(allowed / ".." / "other.jsonl"), str(allowed / "link.jsonl")):
+        with pytest.raises(lifecycle.Refused, match="nor a file in"):
+            planned(name)
+    blob = store.put(io.BytesIO(b'{"text": "a"}\n'))
+    run = planned(f"file:{blob.sha256}")
+    assert run.plan["workload"]["prompts"] == f"file:{blob.sha256}"
+    path = lifecycle.plan_for_worker(run).workload.prompts
+    assert [p.body for p in read_prompts(path).prompts] == [{"text": "a"}]
+
+
+def test_a_plan_knows_before_the_start_what_the_release_will_make_of_it(
+    investigation: Investigation,
+) -> None:
+    story = shlex.split(
+        "--model-path m --speculative-algorithm EAGLE3 --speculative-draft-model-path d "
+        "--speculative-eagle-topk 1 --speculative-num-steps 1 --speculative-num-draft-tokens 16"
+    )
+    run = lifecycle.add_run(
+        investigation=investigation, title="t", engine="sglang", server_args=story, strict=True
+    )
+    assert run.preflight["release"] == ""
+    assert run.preflight["strict"] is True
+    assert lifecycle.plan_of(run).strict is True
+    # Once a run of this engine has told its release, that release's rules are asked.
+    Run.objects.filter(pk=run.pk).update(
+        state=Run.State.DONE, engine_release="0.5.10.post1", ended_at=timezone.now()
+    )
+    second = lifecycle.repeat_run(run)
+    assert second.preflight["release"] == "0.5.10.post1"
+    assert "the last run of this engine" in second.preflight["source"]
+    assert [c["effective"] for c in second.preflight["changes"]] == [2]
+    assert second.plan["strict"] is True
+
+
+def test_sglang_on_gpus_is_given_time_to_start(investigation: Investigation) -> None:
+    plain = lifecycle.add_run(investigation=investigation, title="a", server_args=DRAFTED)
+    big = lifecycle.add_run(
+        investigation=investigation, title="b", server_args=DRAFTED, engine="sglang"
+    )
+    assert lifecycle.plan_of(plain).deadlines.launch == 120
+    assert lifecycle.plan_of(big).deadlines.launch == 900
