@@ -9,6 +9,7 @@ from typing import Any
 
 from django.db import transaction
 
+from experiments import checkup
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.text import needed
 from experiments.models import (
@@ -202,3 +203,18 @@ def overrule(
             outcome_reason=said if outcome != verdict.outcome else verdict.outcome_reason,
             decided_by=by,
         )
+
+
+def hand_back(*, verdict: Verdict, by: str) -> Verdict | None:
+    """Take a person's verdict out of force and let the rules decide again from the rows as they
+    are; the person's stays in the history. None where the rules have nothing to say."""
+    needed(by, "name", 150)
+    if not verdict.decided_by:
+        raise Refused("the verdict in force is the rules' own")
+    with transaction.atomic():
+        if not Verdict.objects.filter(pk=verdict.pk, in_force=True).update(in_force=False):
+            raise Refused("this verdict is no longer in force; look at the newer one first")
+    checkup.recheck(verdict.run)
+    return Verdict.objects.filter(
+        hypothesis_id=verdict.hypothesis_id, run_id=verdict.run_id, in_force=True
+    ).first()

@@ -19,6 +19,8 @@ class Goal:
 
     target: the figure to reach, None while the baseline is unknown. ratio: best over target. gap:
     what is missing to the target, above zero while unmet. met: None while a side is unknown.
+    latest: the newest measured run with a draft, where it is not the best; latest_ratio: its value
+    over the target.
     """
 
     metric: str
@@ -32,6 +34,9 @@ class Goal:
     gap: float | None
     met: bool | None
     sentence: str
+    latest: RunFacts | None = None
+    latest_value: float | None = None
+    latest_ratio: float | None = None
 
 
 def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
@@ -59,6 +64,13 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         best_value,
         base,
     )
+    latest_value, latest = compared[-1] if compared else (None, None)
+    if latest is best:
+        latest_value, latest = None, None
+    latest_ratio = latest_value / status.target if latest_value and status.target else None
+    said = status.sentence
+    if latest is not None and latest_ratio is not None:
+        said += f" The latest run, {latest.run.label}, is at {latest_ratio:.2f} of it."
     missing = None
     if status.gap is not None:
         missing = status.gap if lower_is_better else -status.gap
@@ -73,7 +85,10 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         ratio=status.ratio,
         gap=missing,
         met=status.met,
-        sentence=status.sentence,
+        sentence=said,
+        latest=latest,
+        latest_value=latest_value,
+        latest_ratio=latest_ratio,
     )
 
 
@@ -84,15 +99,25 @@ def _undecided(facts: HypothesisFacts) -> bool:
     return verdict is None or verdict.outcome == Verdict.Outcome.UNDECIDED
 
 
+def _why_undecided(facts: HypothesisFacts) -> str:
+    label, verdict = facts.hypothesis.label, facts.verdict
+    if verdict is None:
+        return f"The prediction of {label} is undecided: no run has tested it."
+    return f"The prediction of {label} is undecided after {verdict.run.label}: " + _sentence(
+        verdict.outcome_reason
+    )
+
+
+def _sentence(text: str) -> str:
+    """With one full stop at its end."""
+    return text.rstrip().rstrip(".") + "."
+
+
 def obstacles_in(found: Dossier) -> tuple[str, ...]:
     """What stands in the way of calling the investigation resolved, a sentence each."""
     goal = goal_of(found.investigation, found.runs)
     left = [] if goal.met else [goal.sentence]
-    left += [
-        f"The prediction of {facts.hypothesis.label} is undecided."
-        for facts in found.hypotheses
-        if _undecided(facts)
-    ]
+    left += [_why_undecided(facts) for facts in found.hypotheses if _undecided(facts)]
     grave = (Finding.Severity.CRITICAL, Finding.Severity.HIGH)
     left += [
         f"{facts.finding.code} ({facts.finding.severity}) is open."
