@@ -1,7 +1,4 @@
-"""Public acceptance curves for a few targets: flags to compare with, never a proof.
-
-Figures: published accept lengths by number of draft tokens (EAGLE-3, vLLM, a coding data set).
-"""
+"""Public acceptance curves for the target of a case: flags to compare with, never a proof."""
 
 from __future__ import annotations
 
@@ -10,8 +7,11 @@ from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import setups
 from specdebug.diagnosis.facts import Case
+from specdebug.eagle.curves import Curve, curves_for, shipped_curves
 
-__all__ = ["Reference", "reference_for"]
+__all__ = ["Reference", "method_of", "reference_for", "target_names"]
+
+_METHODS = {"EAGLE3": "eagle3", "EAGLE": "mtp", "NEXTN": "mtp"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,37 +33,31 @@ class Reference:
         return self.curve[deepest] if num_steps > deepest else None
 
 
-# Thinking off (temperature 0.6) and on (temperature 1.0); a flag needs the lower one to be missed.
-_CURVES = (
-    (
-        ("kimi-k2.5", "kimik25"),
-        Reference(
-            "Kimi-K2.5",
-            {
-                1: (1.80, 1.83),
-                2: (2.33, 2.43),
-                3: (2.75, 2.88),
-                4: (3.06, 3.24),
-                5: (3.25, 3.46),
-                6: (3.43, 3.62),
-                7: (3.46, 3.71),
-                8: (3.51, 3.77),
-            },
-            "other draft, other quantisation, coding prompts",
-        ),
-    ),
-)
-
-
-def reference_for(case: Case) -> Reference | None:
-    """The curve for the case's target by its name, None when there is none."""
-    names = []
+def target_names(case: Case) -> tuple[str, ...]:
+    """What the case calls its target: path and served name, in lower case."""
+    found = []
     for setup in setups(case):
         for key in ("model_path", "served_model_name"):
             fact = setup.asked(key) or setup.logged(key)
             if fact is not None:
-                names.append(str(fact.value).lower())
-    for keys, reference in _CURVES:
-        if any(key in name for key in keys for name in names):
-            return reference
-    return None
+                found.append(str(fact.value).lower())
+    return tuple(dict.fromkeys(found))
+
+
+def method_of(case: Case) -> str:
+    """How the case drafts, in the words of the curves; EAGLE-3 where nothing says."""
+    named = [s.algorithm for s in setups(case) if s.algorithm]
+    return _METHODS.get(str(named[0]).upper(), "eagle3") if named else "eagle3"
+
+
+def reference_for(case: Case) -> Reference | None:
+    """The span of the public curves for the case's target and method, None when there is none."""
+    found: list[Curve] = curves_for(target_names(case), shipped_curves(), method_of(case))
+    if not found:
+        return None
+    depths = sorted({n for curve in found for n in curve.accept_len})
+    spans = {}
+    for n in depths:
+        at = [curve.accept_len[n] for curve in found if n in curve.accept_len]
+        spans[n] = (min(at), max(at))
+    return Reference(found[0].target, spans, "other draft, other quantisation, coding prompts")
