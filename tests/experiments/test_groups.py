@@ -27,7 +27,7 @@ COMMON = groups.Common("reference", BASE, Workload(), {})
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids: list[int] = []
 
-    def send(pk: int, *_: Any) -> bool:
+    def send(pk: int, *_: Any, **__: Any) -> bool:
         ids.append(pk)
         return True
 

@@ -61,7 +61,7 @@ def test_branches_and_repeats_take_the_key_along_unseen(run: Run) -> None:
 def test_a_sweep_keeps_its_keys_out_of_its_plan(
     investigation: Investigation, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("experiments.dispatch._send", lambda *_: True)
+    monkeypatch.setattr("experiments.dispatch._send", lambda *_, **__: True)
     common = groups.Common("sglang", ARGS, Workload(), {"HF_TOKEN": "hf_secret_token"})
     groups.add_sweep(
         investigation=investigation, title="s", common=common, settings=[{"--page-size": 1}]

@@ -21,7 +21,7 @@ DRAFT = (
 
 @pytest.fixture(autouse=True)
 def _unsent(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, "_send", lambda *_: True)
+    monkeypatch.setattr(dispatch, "_send", lambda *_, **__: True)
 
 
 @pytest.fixture

@@ -21,8 +21,8 @@ pytestmark = [
 @pytest.fixture
 def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     ids: list[int] = []
-    monkeypatch.setattr(dispatch, "_send", lambda pk, *_: ids.append(pk) or True)
-    monkeypatch.setattr(dispatch, "_messages_waiting", lambda *_: 0)
+    monkeypatch.setattr(dispatch, "_send", lambda pk, *_, **__: ids.append(pk) or True)
+    monkeypatch.setattr(dispatch, "_messages_waiting", lambda *_, **__: 0)
     return ids
 
 
