@@ -15,10 +15,13 @@ from .run import DecodeSample, Repeat, Run
 from .saved import SavedView
 from .series import MetricSummary, PointChunk, PointStream
 from .token import ApiToken
+from .watch import AcceptanceCurve, Alert, WatchedSeries
 from .webhook import Webhook, WebhookDelivery
 from .worker import Worker
 
 __all__ = [
+    "AcceptanceCurve",
+    "Alert",
     "ApiToken",
     "AppliedCheck",
     "Blob",
@@ -48,6 +51,7 @@ __all__ = [
     "SavedView",
     "ShareLink",
     "Verdict",
+    "WatchedSeries",
     "Webhook",
     "WebhookDelivery",
     "Worker",

@@ -90,6 +90,9 @@ class Run(models.Model):
     versions = models.JSONField(default=dict, blank=True)
     server_info = models.JSONField(null=True, blank=True)
     exit_code = models.IntegerField(null=True, blank=True)
+    series_key = models.CharField(
+        max_length=64, blank=True, db_index=True, help_text="identity of configuration and host"
+    )
     gpus = models.JSONField(
         null=True, blank=True, help_text="measure.gpu_samples.GpuSummary as JSON; None: no samples"
     )
