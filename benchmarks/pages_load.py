@@ -73,6 +73,7 @@ def measure(times: int) -> list[dict[str, object]]:
     for name, address in pages().items():
         with CaptureQueriesContext(connection) as queries:
             answer = client.get(address(0))
+            count = len(queries)
         assert answer.status_code == 200, (name, answer.status_code)
         spent = []
         for turn in range(1, times + 1):
@@ -84,7 +85,7 @@ def measure(times: int) -> list[dict[str, object]]:
                 "page": name,
                 "p50_ms": round(statistics.median(spent), 1),
                 "p95_ms": round(statistics.quantiles(spent, n=20)[-1], 1),
-                "queries": len(queries),
+                "queries": count,
                 "kB": round(len(answer.content) / 1000, 1),
                 "n": times,
             }

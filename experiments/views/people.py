@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.conf import settings as site
 from django.contrib import messages
+from django.contrib.auth.forms import PasswordChangeForm, SetPasswordForm
 from django.contrib.auth.models import User
 from django.contrib.auth.views import PasswordChangeView
 from django.core.exceptions import PermissionDenied
@@ -44,7 +47,7 @@ def settings(request: HttpRequest) -> HttpResponse:
         "version": __version__,
         "facts": [
             ("database", connection.vendor),
-            ("check page without an account", "yes" if site.PUBLIC_CHECK else "no"),
+            ("open check page", "yes" if site.PUBLIC_CHECK else "no"),
             ("behind TLS", "yes" if site.HTTPS else "no"),
             ("host names", ", ".join(site.ALLOWED_HOSTS)),
         ],
@@ -58,6 +61,10 @@ class Password(PasswordChangeView):
     template_name = "form.html"
     success_url = reverse_lazy("settings")
     extra_context = {"heading": "Change the password"}
+
+    def get_form_class(self) -> Any:
+        """Somebody who came in by a link has no old password to ask for."""
+        return PasswordChangeForm if _me(self.request).has_usable_password() else SetPasswordForm
 
     def form_valid(self, form: object) -> HttpResponse:
         messages.success(self.request, "The password is changed; other sessions are logged out.")

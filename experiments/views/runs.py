@@ -16,10 +16,11 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from experiments import dispatch, lifecycle, queries, secrets
 from experiments.lifecycle.runs import workload_from
-from experiments.models import ConfigEntry, Run
+from experiments.models import ConfigEntry, Investigation, Run
 from experiments.queries.comparison import name_of
 from experiments.reports import build, run_plots
 from experiments.reports.plots import Plot
+from experiments.views import preflight
 from experiments.views.compare import plot_file
 from experiments.views.evidence import with_links
 from experiments.views.forms import RunForm
@@ -151,7 +152,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
     page = found(queries.investigation_page, slug)
     row = page.investigation
     form = _form(request, page, {"baseline": row.baseline_id, "engine": "reference"})
-    if form.is_valid():
+    if form.is_valid() and request.POST.get("then") != "look":
         values = form.cleaned_data
         try:
             made = lifecycle.add_run(
@@ -167,8 +168,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
             return _sent(request, made)
         except lifecycle.Refused as no:
             form.add_error(None, str(no))
-    context = {"form": form, "heading": "Plan a run", "investigation": row, "queues": True}
-    return render(request, "form.html", context)
+    return _planning(request, form, "Plan a run", row, "reference")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -190,7 +190,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})
     # The branch keeps engine and baseline: what differs must be what is measured.
     del form.fields["engine"], form.fields["baseline"]
-    if form.is_valid():
+    if form.is_valid() and request.POST.get("then") != "look":
         values = form.cleaned_data
         try:
             made = lifecycle.branch_run(
@@ -205,8 +205,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         except lifecycle.Refused as no:
             form.add_error(None, str(no))
     heading = f"Branch {origin.label}: {origin.title}"
-    context = {"form": form, "heading": heading, "investigation": page.investigation}
-    return render(request, "form.html", context | {"queues": True})
+    return _planning(request, form, heading, page.investigation, plan.engine)
 
 
 def _form(
@@ -218,6 +217,30 @@ def _form(
         runs=[facts.run for facts in page.dossier.runs],
         hypotheses=[facts.hypothesis for facts in page.dossier.hypotheses],
     )
+
+
+LOAD = ("prompts_per_repeat", "max_new_tokens", "concurrency", "repeats")
+MAIN = ("title", "engine", "server_args", "hypothesis", "baseline")
+
+
+def _planning(
+    request: HttpRequest, form: RunForm, heading: str, row: Investigation, engine: str
+) -> HttpResponse:
+    """The form with what the release will make of it; `engine`: where the form does not ask."""
+    text = form["server_args"].value()
+    chosen = str(form["engine"].value()) if "engine" in form.fields else engine
+    rest = [name for name in form.fields if name not in LOAD + MAIN]
+    context = {
+        "form": form,
+        "heading": heading,
+        "investigation": row,
+        "engine": chosen,
+        "workload": LOAD,
+        "rest": rest,
+        "rest_open": any(name in form.errors for name in rest),
+        **preflight.ahead(str(text or ""), chosen),
+    }
+    return render(request, "plan.html", context)
 
 
 def _sent(request: HttpRequest, made: Run) -> HttpResponse:
