@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from experiments.checkup.cases import measured
-from experiments.models import ConfigChange, Finding, HypothesisLink
+from experiments.models import ConfigChange, ConfigEntry, Finding, HypothesisLink
 from experiments.queries import Dossier, FindingFacts, HypothesisFacts, RunFacts
 from experiments.reports.terms import predicted
 from specdebug.diagnosis import record as plain
@@ -37,13 +37,30 @@ def record_of(found: Dossier) -> plain.Record:
                 run=event.run.label if event.run else None,
                 hypothesis=event.hypothesis.label if event.hypothesis else None,
                 at=event.at,
+                author=event.author,
             )
             for event in found.events
         ),
         state=row.state,
         context=row.context,
         exception=signed,
+        people=_people(found),
+        opened_at=row.created_at,
+        closed_at=row.closed_at,
     )
+
+
+def _people(found: Dossier) -> tuple[str, ...]:
+    """Everyone with a hand in it, in the order of their first appearance."""
+    opened_by = found.investigation.created_by
+    names = [opened_by.get_username() if opened_by else ""]
+    names += [h.hypothesis.author for h in found.hypotheses]
+    names += [v.decided_by for h in found.hypotheses for v in h.verdicts]
+    names += [event.author for event in found.events]
+    names += [turn.by for f in found.findings for turn in f.events]
+    names += [row.added_by for row in found.evidence]
+    names.append(found.investigation.exception_by)
+    return tuple(dict.fromkeys(name for name in names if name))
 
 
 def _run(found: Dossier, facts: RunFacts) -> plain.RunRow:
@@ -67,6 +84,23 @@ def _run(found: Dossier, facts: RunFacts) -> plain.RunRow:
         changes=tuple(
             plain.ChangeRow(c.key, _before(c), c.after, c.kind, c.note) for c in facts.changes
         ),
+        settings=tuple(_setting(entry) for entry in facts.config.values()),
+        shown=tuple(sorted({one["code"] for one in row.shown})) if row.checked_at else (),
+        untried={one["code"]: one["missing"] for one in row.untried} if row.checked_at else {},
+        recorded=row.recorded,
+    )
+
+
+def _setting(entry: ConfigEntry) -> plain.SettingRow:
+    return plain.SettingRow(
+        key=entry.key,
+        asked=entry.requested,
+        was_asked=entry.was_requested,
+        in_force=entry.effective,
+        known=entry.effective_known,
+        origin=entry.origin,
+        why=entry.why,
+        line=entry.line,
     )
 
 
@@ -100,7 +134,22 @@ def _hypothesis(facts: HypothesisFacts) -> plain.HypothesisRow:
         follows_from=linked(HypothesisLink.Kind.FOLLOWS_FROM),
         replaces=linked(HypothesisLink.Kind.REPLACES),
         at=row.at,
+        author=row.author,
+        registered=_registered(facts),
     )
+
+
+def _registered(facts: HypothesisFacts) -> str:
+    """When its prediction was made, in words; empty without one."""
+    prediction = facts.prediction
+    if prediction is None:
+        return ""
+    if facts.hypothesis.recorded:
+        return "entered afterwards, from a write-up"
+    if prediction.frozen_at is None:
+        return "registered, no run has been started"
+    version = f"version {prediction.version}, " if prediction.version > 1 else ""
+    return f"{version}registered {prediction.registered_at:%Y-%m-%d %H:%M} UTC, before its run"
 
 
 def _finding(facts: FindingFacts) -> plain.FindingRow:
@@ -117,4 +166,14 @@ def _finding(facts: FindingFacts) -> plain.FindingRow:
         fix=row.fix,
         settled_by=row.settled_by,
         set_aside_reason=reason,
+        evidence=tuple(
+            plain.QuoteRow(str(q.get("source", "")), q.get("line"), str(q.get("text", "")))
+            for q in row.evidence
+        ),
+        turns=tuple(
+            plain.TurnRow(
+                turn.kind, turn.run.label if turn.run else None, turn.by, turn.at, turn.statement
+            )
+            for turn in facts.events
+        ),
     )

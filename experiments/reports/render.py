@@ -1,74 +1,202 @@
-"""A report as HTML and as PDF, both from templates/reports/post_mortem.html.
+"""A report's document as HTML and as PDF, both from templates/reports/post_mortem.html.
 
-The PDF sees only what stands in the page itself and our one stylesheet; every other address is
+The PDF sees only what stands in the page itself and our own stylesheets; every other address is
 refused, whatever a note or a title may contain.
 """
 
 from __future__ import annotations
 
 import base64
+import ctypes
 import logging
+import re
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
+from django.utils.safestring import mark_safe
 
-from experiments.reports.build import Report
+from experiments.reports import course, diagrams, fonts
+from experiments.reports.diagrams import Diagram
+from experiments.reports.document import Document
+from experiments.reports.sections import SECTIONS
+from experiments.reports.svg import colours
 
 MISSING = (
     "The PDF needs Pango, which this machine lacks; as root, once: "
     "apt-get install libpango-1.0-0 libpangoft2-1.0-0"
 )
-STYLESHEET = "specdebug:css/report.css"
+SHEETS = ("specdebug:css/tokens.css", "specdebug:css/report.css")
+PAPER = {"A4": "A4", "Letter": "letter"}
+PAGE = "specdebug:page/"
 CHARTS = "data:image/svg+xml;base64,"
-
+FACES = (
+    '"Liberation Sans", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Noto Color Emoji", '
+    '"Droid Sans Fallback", sans-serif'
+)
+Mode = Literal["site", "shared", "print"]
+OnStep = Callable[[str, float], None]
 
 # It tells of every step, and warns about every CSS property that paper does not have.
-for _name in ("weasyprint", "weasyprint.progress"):
-    logging.getLogger(_name).addFilter(lambda entry: entry.levelno >= logging.ERROR)
+_progress = logging.getLogger("weasyprint.progress")
+logging.getLogger("weasyprint").addFilter(lambda entry: entry.levelno >= logging.ERROR)
+_progress.propagate = False
 
 
 class PdfUnavailable(RuntimeError):
     """This machine cannot make PDFs; the message says what to install."""
 
 
-def html(report: Report, *, for_print: bool = False) -> str:
-    """The report as one HTML document; `for_print` leaves out links into the site."""
-    drawn = [
-        (chart, CHARTS + base64.b64encode(chart.svg.encode()).decode()) for chart in report.charts
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A link in the line above a report."""
+
+    url: str
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawing:
+    title: str
+    says: str
+    inline: str
+    address: str
+
+
+def _drawing(found: Diagram) -> _Drawing:
+    return _Drawing(
+        found.title,
+        found.says,
+        mark_safe(found.svg),  # noqa: S308 (every text in it is escaped where it is drawn)
+        CHARTS + base64.b64encode(found.svg.encode("utf-8", "replace")).decode(),
+    )
+
+
+def _drawings(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, list[_Drawing]]:
+    """Only what the chosen sections show."""
+    wanted: dict[str, list[Diagram]] = {}
+    if {"summary", "runs"} & set(keys):
+        wanted["throughput"] = diagrams.throughput(told)
+    if "runs" in keys:
+        wanted["reaches"] = diagrams.reaches(told)
+    if "course" in keys:
+        drawn = course.course(told)
+        wanted["course"] = [drawn] if drawn else []
+    if "gap" in keys:
+        wanted["waterfalls"] = diagrams.waterfalls(told)
+    return {name: [_drawing(one) for one in found] for name, found in wanted.items()}
+
+
+def html(
+    document: Document,
+    *,
+    mode: Mode = "site",
+    links: Sequence[Link] = (),
+    page: str = "A4",
+    unprintable: str = "",
+) -> str:
+    """The document as one HTML page. links: into the site; page: the paper, for mode "print"."""
+    body, told = document.body, document.told
+    keys = [key for key in body["sections"] if key in SECTIONS]
+    sections = [
+        {
+            "key": key,
+            "name": SECTIONS[key],
+            "template": f"reports/_{key}.html",
+            "remarks": [r for r in body["remarks"] if r["section"] == key],
+        }
+        for key in keys
     ]
     context = {
-        "report": report,
-        "told": report.post_mortem,
-        "charts": drawn,
-        "for_print": for_print,
-        "stylesheet": STYLESHEET,
-        "pdf_problem": "" if for_print else pdf_problem(),
+        "body": body,
+        "told": told,
+        "digest": document.digest,
+        "sections": sections,
+        "has_summary": "summary" in keys,
+        "diagrams": _drawings(told, keys),
+        "gaps_left": len(diagrams.chosen_gaps(told)) < len(told["gaps"]),
+        "mode": mode,
+        "links": links,
+        "stylesheets": [*SHEETS, f"{PAGE}{PAPER[page]}.css"],
+        "pdf_problem": pdf_problem() if mode == "site" else "",
+        "unprintable": unprintable,
     }
     return render_to_string("reports/post_mortem.html", context)
 
 
-def pdf(report: Report) -> bytes:
-    """The report as a tagged PDF (PDF/UA-1); the same bytes for the same report.
+def pdf(document: Document, *, page: str = "A4", on_step: OnStep | None = None) -> bytes:
+    """The document as a tagged PDF (PDF/UA-1); the same bytes for the same document and paper.
 
-    Raises PdfUnavailable where WeasyPrint's system library is missing.
+    on_step: called with a few words and the fraction done, often. Raises PdfUnavailable where
+    WeasyPrint's system library is missing.
     """
-    document = _weasyprint().HTML(
-        string=html(report, for_print=True), base_url="specdebug:", url_fetcher=_fetcher()
-    )
-    made: bytes = document.write_pdf(pdf_variant="pdf/ua-1")
+    weasyprint = _weasyprint()
+    tell = on_step or (lambda words, fraction: None)
+    tell("drawing the charts", 0.02)
+    text = html(document, mode="print", page=page)
+    absent = fonts.missing(text)
+    if absent:
+        text = html(document, mode="print", page=page, unprintable=fonts.in_words(absent))
+    tell("laying out", 0.08)
+    with _told_of_pages(tell):
+        made: bytes = weasyprint.HTML(
+            string=text, base_url="specdebug:", url_fetcher=_fetcher()
+        ).write_pdf(pdf_variant="pdf/ua-1")
     return made
+
+
+class _Pages(logging.Handler):
+    """Turns the layout's own progress into ours: it is known only at the end how many pages there
+    are, so the fraction nears its end without reaching it."""
+
+    def __init__(self, tell: OnStep) -> None:
+        super().__init__(logging.INFO)
+        self.tell = tell
+        self.thread = threading.get_ident()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        # Another thread's PDF has a handler of its own.
+        if threading.get_ident() != self.thread:
+            return
+        if found := re.search(r"Page (\d+)", record.getMessage()):
+            number = int(found[1])
+            self.tell(f"laying out page {number}", 0.1 + 0.7 * number / (number + 12))
+        elif "PDF" in record.getMessage():
+            self.tell("writing the file", 0.9)
+
+
+@contextmanager
+def _told_of_pages(tell: OnStep) -> Iterator[None]:
+    handler = _Pages(tell)
+    _progress.addHandler(handler)
+    _progress.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        _progress.removeHandler(handler)
 
 
 @cache
 def pdf_problem() -> str:
-    """Why `pdf` cannot work here, in one line; empty where it can. Loads WeasyPrint."""
+    """Why `pdf` cannot work here, in one line; empty where it can.
+
+    Asks for the system library first: loading WeasyPrint takes a second and much memory, which only
+    the worker should spend.
+    """
     try:
-        _weasyprint()
-    except PdfUnavailable as missing:
-        return str(missing)
+        ctypes.CDLL("libpango-1.0.so.0")
+        ctypes.CDLL("libpangoft2-1.0.so.0")
+    except OSError:
+        try:
+            _weasyprint()  # knows the library's other names
+        except PdfUnavailable as missing:
+            return str(missing)
     return ""
 
 
@@ -80,15 +208,35 @@ def _weasyprint() -> Any:
     return weasyprint
 
 
+def page_rules(paper: str) -> str:
+    """What only paper has: its size, the running title, the page numbers, the embedded faces."""
+    soft = colours()["ink-soft"]
+    small = f"font: 8pt {FACES}; color: {soft}"
+    return (
+        f":root {{ --face: {FACES}; "
+        f'--face-mono: "Liberation Mono", "DejaVu Sans Mono", {FACES}; }}\n'
+        f"@page {{ size: {paper}; margin: 19mm 17mm 18mm;"
+        f" @top-left {{ content: string(title); {small}; width: 80% }}"
+        f" @bottom-left {{ content: string(stamp); {small}; width: 70% }}"
+        f' @bottom-right {{ content: "page " counter(page) " of " counter(pages); {small} }} }}\n'
+        '@page :first { @top-left { content: "" } }\n'
+    )
+
+
 def _fetcher() -> Any:
-    """A fetcher that knows our stylesheet and charts, and refuses the rest of the world."""
+    """A fetcher that knows our stylesheets and charts, and refuses the rest of the world."""
     from weasyprint.urls import URLFetcher, URLFetcherResponse
+
+    css = {"Content-Type": "text/css"}
 
     class OwnResources(URLFetcher):  # type: ignore[misc]
         def fetch(self, url: str, headers: Any = None) -> Any:
-            if url == STYLESHEET:
-                css = Path(str(finders.find("css/report.css"))).read_bytes()
-                return URLFetcherResponse(url, css, {"Content-Type": "text/css"})
+            if url in SHEETS:
+                path = Path(str(finders.find(url.removeprefix("specdebug:"))))
+                return URLFetcherResponse(url, path.read_bytes(), css)
+            paper = url.removeprefix(PAGE).removesuffix(".css")
+            if url == f"{PAGE}{paper}.css" and paper in PAPER.values():
+                return URLFetcherResponse(url, page_rules(paper).encode(), css)
             if url.startswith(CHARTS):
                 drawn = base64.b64decode(url.removeprefix(CHARTS))
                 return URLFetcherResponse(url, drawn, {"Content-Type": "image/svg+xml"})

@@ -1,47 +1,373 @@
-"""The report of an investigation: one post-mortem, as a page and as a PDF."""
+"""The report of an investigation: the draft as it stands, and the versions published from it."""
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse, HttpResponseBase
-from django.shortcuts import render
-from django.utils.cache import get_conditional_response
-from django.views.decorators.http import require_safe
+from typing import Any
 
-from experiments import queries
-from experiments.reports import build
+from django.contrib import messages
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.cache import get_conditional_response
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_variables
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from experiments import dispatch, queries, store
+from experiments.lifecycle import Refused, renderings
+from experiments.lifecycle import reports as lifecycle
+from experiments.models import Rendering, Report
+from experiments.queries import reports as reads
+from experiments.reports import document as documents
+from experiments.reports import pull_request
 from experiments.reports import render as rendering
+from experiments.reports.differences import differences
+from experiments.reports.document import Document
+from experiments.reports.render import Link
+from experiments.reports.sections import ALWAYS, SECTIONS, shown
 from experiments.views.found import found
+
+
+def _draft(slug: str) -> tuple[queries.InvestigationPage, reads.Draft, Document]:
+    """The investigation, its draft's row if there is one, and the document as it stands now."""
+    page = found(queries.investigation_page, slug)
+    draft = reads.report_draft(page.investigation)
+    choices = documents.choices_of(draft.report, draft.remarks)
+    return page, draft, documents.document(page, choices)
+
+
+def _version(slug: str, number: int) -> tuple[Report, Document]:
+    report = found(reads.report_version, slug, number)
+    return report, documents.read(report.post_mortem)
+
+
+# ---- forms of one document -----------------------------------------------------------------------
+
+
+def _kept(request: HttpRequest, document: Document, make: Any) -> HttpResponseBase:
+    """An answer that a browser may keep, asking each time whether it still holds."""
+    etag = f'"{document.digest}"'
+    if unchanged := get_conditional_response(request, etag=etag):
+        return unchanged
+    answer: HttpResponse = make()
+    answer["ETag"] = etag
+    answer["Cache-Control"] = "private, no-cache"
+    return answer
+
+
+def _text(text: str, kind: str, name: str) -> HttpResponse:
+    answer = HttpResponse(text, content_type=f"{kind}; charset=utf-8")
+    answer["Content-Disposition"] = f'inline; filename="{name}"'
+    return answer
+
+
+def pdf_of(
+    request: HttpRequest,
+    document: Document,
+    *,
+    name: str,
+    page: str,
+    back: str,
+    again: bool = False,
+) -> HttpResponseBase:
+    """The PDF where it is made; else it is asked for, and the answer is a page that waits."""
+    if page not in Report.Page.values:
+        page = Report.Page.A4
+    row = renderings.made(document.digest, page)
+    if row is None:
+        if problem := rendering.pdf_problem():
+            return render(request, "503.html", {"reason": problem}, status=503)
+        try:
+            row = renderings.ask(
+                document=documents.canonical(document.body), page=page, again=again
+            )
+        except Refused as no:
+            return render(request, "503.html", {"reason": str(no)}, status=503)
+    if row.state == Rendering.State.DONE and row.pdf_id:
+        file = store.path_of(row.pdf_id).open("rb")
+        sent = FileResponse(file, content_type="application/pdf", filename=f"{name}.pdf")
+        sent["Cache-Control"] = "private, no-cache"
+        sent["ETag"] = f'"{row.pdf_id}"'
+        return sent
+    dispatch.send_rendering(row)
+    failed = row.state == Rendering.State.FAILED
+    context = {"row": row, "failed": failed, "back": back, "percent": round(100 * row.fraction)}
+    context["shared"] = not hasattr(request, "user") or not request.user.is_authenticated
+    answer = render(request, "reports/making.html", context, status=500 if failed else 202)
+    answer["Cache-Control"] = "no-store"
+    if not failed:
+        answer["Retry-After"] = "2"
+    return answer
+
+
+# ---- the draft -----------------------------------------------------------------------------------
 
 
 @require_safe
 def page(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The post-mortem as a page; the same template as the PDF's."""
-    report = build.report(found(queries.investigation_page, slug))
-    unchanged = get_conditional_response(request, etag=_etag(report))
-    return unchanged or _kept(HttpResponse(rendering.html(report)), report)
+    """The post-mortem as it stands now; the same template as the PDF's."""
+    _, _, document = _draft(slug)
+    links = [
+        Link(reverse("investigation", args=[slug]), "Back to the investigation"),
+        Link(reverse("report-draft", args=[slug]), "Choose, annotate, publish"),
+        Link(reverse("report-versions", args=[slug]), "Published versions"),
+        Link(reverse("report-pdf", args=[slug]), "PDF"),
+        Link(reverse("report-markdown", args=[slug]), "Markdown"),
+        Link(reverse("report-json", args=[slug]), "JSON"),
+    ]
+    return _kept(request, document, lambda: HttpResponse(rendering.html(document, links=links)))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def pdf(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """The draft as PDF; POST asks again for one that failed."""
+    _, draft, document = _draft(slug)
+    chosen = draft.report.page if draft.report else Report.Page.A4
+    return pdf_of(
+        request,
+        document,
+        name=slug,
+        page=request.GET.get("page", chosen),
+        back=reverse("report-page", args=[slug]),
+        again=request.method == "POST",
+    )
 
 
 @require_safe
-def pdf(request: HttpRequest, slug: str) -> HttpResponseBase:
-    """The post-mortem as PDF; 503 with one sentence where the machine lacks Pango."""
-    report = build.report(found(queries.investigation_page, slug))
-    if unchanged := get_conditional_response(request, etag=_etag(report)):
-        return unchanged
+def markdown(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """The draft as Markdown for a pull request."""
+    _, _, document = _draft(slug)
+    return _kept(
+        request,
+        document,
+        lambda: _text(pull_request.markdown(document), "text/markdown", f"{slug}.md"),
+    )
+
+
+@require_safe
+def as_json(request: HttpRequest, slug: str) -> HttpResponseBase:
+    """The draft's document itself."""
+    _, _, document = _draft(slug)
+    return _kept(request, document, lambda: _json(document, slug))
+
+
+def _json(document: Document, name: str) -> HttpResponse:
+    text = documents.canonical(document.body).decode()
+    return _text(text, "application/json", f"{name}.json")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def draft(request: HttpRequest, slug: str) -> HttpResponse:
+    """What the draft shows, what was taken out of it, remarks, and the button that publishes."""
+    if request.method == "POST":
+        _choose(request, slug)
+        return redirect("report-draft", slug)
+    page, row, document = _draft(slug)
+    last = reads.last_version(page.investigation)
+    context = {
+        "investigation": page.investigation,
+        "draft": row.report,
+        "document": document,
+        "template": document.body["template"],
+        "paper": row.report.page if row.report else Report.Page.A4,
+        "sections": [
+            (key, SECTIONS[key], key in document.body["sections"], key == ALWAYS)
+            for key in shown(document.body["template"])
+        ],
+        "remarks": [(r, SECTIONS.get(r.section, r.section)) for r in row.remarks],
+        "last": last,
+        "changes": differences(last.post_mortem, document.body) if last else (),
+        "number": row.report.number if row.report else (last.number + 1 if last else 1),
+    }
+    return render(request, "reports/draft.html", context)
+
+
+def _choose(request: HttpRequest, slug: str) -> None:
+    row = found(queries.investigation_page, slug).investigation
+    template = request.POST.get("template", Report.Template.FULL)
     try:
-        data = rendering.pdf(report)
-    except rendering.PdfUnavailable as no:
-        return render(request, "503.html", {"reason": str(no)}, status=503)
-    answer = HttpResponse(data, content_type="application/pdf")
-    answer["Content-Disposition"] = f'inline; filename="{slug}.pdf"'
-    return _kept(answer, report)
+        made = lifecycle.draft_of(investigation=row, by=request.user.get_username())
+        gone = set(made.left_out)
+        if template == made.template:  # else the boxes were those of another template
+            offered = set(shown(template))
+            gone = (gone - offered) | (offered - set(request.POST.getlist("section")))
+        lifecycle.choose(
+            draft=made,
+            template=template,
+            page=request.POST.get("page", Report.Page.A4),
+            left_out=gone - {ALWAYS},
+            kept=request.POST.getlist("kept"),
+        )
+        messages.success(request, "Kept.")
+    except Refused as no:
+        messages.error(request, str(no))
 
 
-def _etag(report: build.Report) -> str:
-    return f'"{report.digest}"'
+@require_POST
+def add_remark(request: HttpRequest, slug: str) -> HttpResponse:
+    """A person's words beside a section."""
+    row = found(queries.investigation_page, slug).investigation
+    section = request.POST.get("section", "")
+    by = request.user.get_username()
+    try:
+        if section not in SECTIONS:
+            raise Refused(f"{section[:40]!r} is no section of a report")
+        made = lifecycle.draft_of(investigation=row, by=by)
+        lifecycle.add_remark(
+            draft=made, section=section, text=request.POST.get("text", ""), author=by
+        )
+    except Refused as no:
+        messages.error(request, str(no))
+    return redirect("report-draft", slug)
 
 
-def _kept(answer: HttpResponse, report: build.Report) -> HttpResponse:
-    """A browser may keep it, but asks each time whether it still holds."""
-    answer["ETag"] = _etag(report)
-    answer["Cache-Control"] = "private, no-cache"
-    return answer
+@require_POST
+def remove_remark(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Take a remark out of the draft."""
+    row = found(queries.investigation_page, slug).investigation
+    try:
+        made = lifecycle.draft_of(investigation=row, by=request.user.get_username())
+        lifecycle.remove_remark(draft=made, remark=pk)
+    except Refused as no:
+        messages.error(request, str(no))
+    return redirect("report-draft", slug)
+
+
+@require_POST
+def publish(request: HttpRequest, slug: str) -> HttpResponse:
+    """Freeze what was reviewed as a version; refused where it has changed since."""
+    page, row, document = _draft(slug)
+    by = request.user.get_username()
+    if request.POST.get("reviewed") != document.digest:
+        messages.error(
+            request,
+            "The record or the choices have changed since that page was shown. "
+            "Look at what stands here now, and publish then.",
+        )
+        return redirect("report-draft", slug)
+    try:
+        made = lifecycle.draft_of(investigation=page.investigation, by=by)
+        now = timezone.now()
+        stamp = {"number": made.number, "published_by": by, "published_at": now.isoformat()}
+        choices = documents.choices_of(row.report, row.remarks)
+        final = documents.document(page, choices, stamp)
+        version = lifecycle.publish(
+            draft=made, body=final.body, sha256=final.digest, by=by, now=now
+        )
+    except Refused as no:
+        messages.error(request, str(no))
+        return redirect("report-draft", slug)
+    _begin_pdf(final, version.page)
+    messages.success(request, f"Version {version.number} is published. Its PDF is being made.")
+    return redirect("report-versions", slug)
+
+
+def _begin_pdf(document: Document, page: str) -> None:
+    """Have the PDF made before somebody asks for it; whoever asks is told if that fails."""
+    try:
+        row = renderings.ask(document=documents.canonical(document.body), page=page)
+    except Refused:
+        return
+    dispatch.send_rendering(row)
+
+
+# ---- versions ------------------------------------------------------------------------------------
+
+
+@require_safe
+def versions(request: HttpRequest, slug: str) -> HttpResponse:
+    """All published versions with their hashes, differences and share links."""
+    page = found(reads.reports_page, slug)
+    context = {"page": page, "investigation": page.investigation}
+    return render(request, "reports/versions.html", context)
+
+
+@require_safe
+def version(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
+    """One published version, as it was."""
+    _, document = _version(slug, number)
+    links = [
+        Link(reverse("investigation", args=[slug]), "Back to the investigation"),
+        Link(reverse("report-versions", args=[slug]), "All versions"),
+        Link(reverse("report-version-pdf", args=[slug, number]), "PDF"),
+        Link(reverse("report-version-markdown", args=[slug, number]), "Markdown"),
+        Link(reverse("report-version-json", args=[slug, number]), "JSON"),
+    ]
+    return _kept(request, document, lambda: HttpResponse(rendering.html(document, links=links)))
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def version_pdf(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
+    """A version's PDF: made once, the same bytes ever after."""
+    report, document = _version(slug, number)
+    return pdf_of(
+        request,
+        document,
+        name=f"{slug}-v{number}",
+        page=request.GET.get("page", report.page),
+        back=reverse("report-versions", args=[slug]),
+        again=request.method == "POST",
+    )
+
+
+@require_safe
+def version_markdown(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
+    """A version as Markdown."""
+    _, document = _version(slug, number)
+    return _text(pull_request.markdown(document), "text/markdown", f"{slug}-v{number}.md")
+
+
+@require_safe
+def version_json(request: HttpRequest, slug: str, number: int) -> HttpResponseBase:
+    """A version's document: its SHA-256 is that of these bytes."""
+    _, document = _version(slug, number)
+    return _json(document, f"{slug}-v{number}")
+
+
+@require_safe
+def changes(request: HttpRequest, slug: str, number: int, since: int) -> HttpResponse:
+    """What changed between two versions."""
+    after, new = _version(slug, number)
+    before, old = _version(slug, since)
+    context = {
+        "investigation": after.investigation,
+        "before": before,
+        "after": after,
+        "changes": differences(old.body, new.body),
+    }
+    return render(request, "reports/changes.html", context)
+
+
+@require_POST
+@never_cache
+@sensitive_variables("token", "address")
+def share(request: HttpRequest, slug: str, number: int) -> HttpResponse:
+    """Make a link to one version. Its address stands in this answer alone and is not kept."""
+    report = found(reads.report_version, slug, number)
+    days = request.POST.get("days", "")
+    try:
+        if not days.isascii() or not days.isdigit() or len(days) > 4:
+            raise Refused("say for how many days the link is to work")
+        link, token = lifecycle.share(
+            report=report,
+            by=request.user.get_username(),
+            days=int(days),
+            label=request.POST.get("label", ""),
+        )
+    except Refused as no:
+        messages.error(request, str(no))
+        return redirect("report-versions", slug)
+    page = found(reads.reports_page, slug)
+    address = request.build_absolute_uri(reverse("shared", args=[token]))
+    context = {"page": page, "investigation": page.investigation, "address": address, "link": link}
+    return render(request, "reports/versions.html", context, status=201)
+
+
+@require_POST
+def revoke(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
+    """Make a link show nothing any more."""
+    link = found(reads.share_link, slug, pk)
+    lifecycle.revoke(link=link, by=request.user.get_username())
+    messages.success(request, "The link shows nothing any more.")
+    return redirect("report-versions", slug)

@@ -1,6 +1,7 @@
 """The frozen post-mortem of an investigation and its pure builder: rows and figures in, text out.
 
-It is the one source of the page, the PDF and the JSON; it draws nothing and reads no database.
+It is the one source of the page, the PDF, the Markdown and the JSON; it draws nothing and reads no
+database.
 """
 
 from __future__ import annotations
@@ -13,12 +14,21 @@ from datetime import datetime
 from typing import Any
 
 from specdebug.diagnosis.advice import Advice, advise
+from specdebug.diagnosis.causes import (
+    Bug,
+    RuleFired,
+    RuleUntried,
+    bugs,
+    rules_fired,
+    rules_untried,
+)
+from specdebug.diagnosis.definitions import DEFINITIONS
 from specdebug.diagnosis.facts import Case, case_from_rows
 from specdebug.diagnosis.figures import base_step_ms, baseline, cost, speculative_runs
-from specdebug.diagnosis.findings import SEVERITIES
 from specdebug.diagnosis.insights import Insight, insights
-from specdebug.diagnosis.record import FindingRow, HypothesisRow, Record, RunRow
-from specdebug.diagnosis.timeline import Regression, TimelineEntry, regressions, timeline
+from specdebug.diagnosis.record import HypothesisRow, NoteRow, Record, RunRow, SettingRow
+from specdebug.diagnosis.summary import Sentence, five_sentences, metric_value
+from specdebug.diagnosis.timeline import Regression, TimelineEntry, regressions, steps
 from specdebug.diagnosis.verdicts import (
     ASSUMED_CV,
     GoalStatus,
@@ -35,54 +45,36 @@ from specdebug.eagle.speedup import (
 
 __all__ = ["DEFINITIONS", "PostMortem", "RunFigures", "build_post_mortem", "investigation_case"]
 
-DEFINITIONS: tuple[tuple[str, str], ...] = (
-    ("accept length", "tokens a verification yields, bonus token included; 1.00 accepts no draft"),
-    ("step time", "1000 x accept length x running requests / throughput, in ms"),
-    ("break-even accept length", "step time / plain step time: where speculation draws level"),
-    ("ceiling", "(num_steps + 1) tokens per step time: a perfect draft"),
-    ("window", "tokens verified in one step, num_steps + 1 for a chain"),
-    ("accept rate", "differs by release and source; never compared here"),
-    (
-        "gap account",
-        "tok/s from baseline to measured: acceptance, then the loss shared by added ms",
-    ),
-    ("unreplicated", "a single figure; judged with an assumed run-to-run spread, which is named"),
-)
-
 FAULTS = ("critical", "high")
 
 
 @dataclass(frozen=True, slots=True)
 class RunFigures:
-    """One row of the table of runs. Asked and effective are (num_steps, topk, draft tokens)."""
+    """One row of the table of runs. Asked and effective are (num_steps, topk, draft tokens).
+
+    values: tok/s of each repeat; sd: their sample standard deviation, None below two.
+    """
 
     label: str
     title: str
     state: str
+    reason: str
+    note: str
+    recorded: bool
+    baseline: bool
     asked: tuple[Any, Any, Any]
     effective: tuple[Any, Any, Any]
     changes: tuple[str, ...]
     tok_s: float | None
+    sd: float | None
     n: int
+    values: tuple[float, ...]
     accept_len: float | None
     step_ms: float | None
     break_even: float | None
     ceiling_tok_s: float | None
     change_percent: float | None
     verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class RootCause:
-    """A finding as a cause: what it is, whether it is fixed and verified, and where."""
-
-    code: str
-    severity: str
-    confidence: str
-    statement: str
-    state: str
-    fixed_in: str | None
-    fix: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,28 +86,77 @@ class RunGap:
 
 
 @dataclass(frozen=True, slots=True)
+class RunSettings:
+    """A run's arguments that are not simply as asked: overridden or changed.
+
+    rest: how many others there are, asked for and in force alike or chosen by the release.
+    """
+
+    run: str
+    shown: tuple[SettingRow, ...]
+    rest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """A change to the engine's source that a run was measured with."""
+
+    run: str
+    file: str
+    change: str
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class PostMortem:
-    """Everything a report shows, frozen. `as_dict` gives it as JSON-ready objects."""
+    """Everything a report shows, frozen. `as_dict` gives it as JSON-ready objects.
+
+    steps: the timeline's entries, findings of one run together. best: label of the best draft run.
+    """
 
     title: str
     question: str
     state: str
     exception: str
     context: str
+    people: tuple[str, ...]
+    opened_at: datetime | None
+    closed_at: datetime | None
     goal: GoalStatus
+    metric: str
+    baseline: str | None
+    best: str | None
     obstacles: tuple[str, ...]
-    summary: tuple[str, ...]
-    timeline: tuple[TimelineEntry, ...]
+    summary: tuple[Sentence, ...]
+    steps: tuple[TimelineEntry, ...]
     hypotheses: tuple[HypothesisRow, ...]
-    root_causes: tuple[RootCause, ...]
+    beliefs: tuple[NoteRow, ...]
+    bugs: tuple[Bug, ...]
     runs: tuple[RunFigures, ...]
     regressions: tuple[Regression, ...]
-    open_bugs: tuple[FindingRow, ...]
     gaps: tuple[RunGap, ...]
     insights: tuple[Insight, ...]
     advice: tuple[Advice, ...]
+    settings: tuple[RunSettings, ...]
+    patches: tuple[Patch, ...]
+    fired: tuple[RuleFired, ...]
+    untried: tuple[RuleUntried, ...]
     definitions: tuple[tuple[str, str], ...] = DEFINITIONS
     appendix: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+    @property
+    def root_causes(self) -> tuple[Bug, ...]:
+        """Critical and high findings that are causes, open or fixed."""
+        return tuple(
+            b
+            for b in self.bugs
+            if b.cause and b.severity in FAULTS and b.state in ("open", "fixed")
+        )
+
+    @property
+    def open_bugs(self) -> tuple[Bug, ...]:
+        """What is open, causes first."""
+        return tuple(b for b in self.bugs if b.state == "open")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain lists, dicts, strings and numbers; times in ISO form."""
@@ -175,31 +216,60 @@ def build_post_mortem(
     live = [f for f in record.findings if f.state == "open"]
     codes = [f.code for f in live]
     compared = regressions(record, assumed_cv)
-    causes = tuple(_cause(f) for f in _by_severity(record.findings) if f.state in ("open", "fixed"))
-    points = insights(case)
-    advice = advise(case, codes)
+    known = bugs(record)
+    ordered = sorted(record.runs, key=lambda r: r.order)
     return PostMortem(
         title=record.title,
         question=record.question,
         state=record.state,
         exception=record.exception,
         context=record.context,
+        people=record.people,
+        opened_at=record.opened_at,
+        closed_at=record.closed_at,
         goal=status,
+        metric=record.goal.metric,
+        baseline=base_run.label if base_run else None,
+        best=best.label if best else None,
         obstacles=closing_obstacles(
             status, [OpenFinding(f.code, f.severity, f.statement) for f in live]
         ),
-        summary=_summary(record, status, best, live, compared, advice),
-        timeline=timeline(record, assumed_cv),
+        summary=five_sentences(record, status, best, known, compared),
+        steps=steps(record, assumed_cv),
         hypotheses=tuple(sorted(record.hypotheses, key=lambda h: h.order)),
-        root_causes=tuple(c for c in causes if c.severity in FAULTS),
-        runs=tuple(_figures(r, case, compared) for r in sorted(record.runs, key=lambda r: r.order)),
+        beliefs=tuple(n for n in sorted(record.notes, key=_order) if n.kind == "belief"),
+        bugs=known,
+        runs=tuple(_figures(r, record, case, compared) for r in ordered),
         regressions=compared,
-        open_bugs=tuple(f for f in _by_severity(live) if f.severity != "info"),
         gaps=_gaps(case),
-        insights=(*points, *_replication(record, compared, assumed_cv)),
-        advice=advice,
+        insights=(*insights(case), *_replication(record, compared, assumed_cv)),
+        advice=advise(case, codes),
+        settings=tuple(s for r in ordered if (s := _settings(r)) is not None),
+        patches=tuple(
+            Patch(r.label, c.key, "" if c.after is None else str(c.after), c.note)
+            for r in ordered
+            for c in r.changes
+            if c.kind == "patch"
+        ),
+        fired=rules_fired(record),
+        untried=rules_untried(record),
         appendix=dict(appendix or {}),
     )
+
+
+def _order(note: NoteRow) -> float:
+    return note.order
+
+
+def _settings(run: RunRow) -> RunSettings | None:
+    """None for a run of which no argument is known."""
+    if not run.settings:
+        return None
+    changed = {c.key for c in run.changes}
+    shown = tuple(
+        s for s in run.settings if s.differs or s.origin == "override" or s.key in changed
+    )
+    return RunSettings(run.label, shown, len(run.settings) - len(shown))
 
 
 def _middle(run: RunRow | None) -> float | None:
@@ -209,50 +279,38 @@ def _middle(run: RunRow | None) -> float | None:
 
 
 def _best(record: Record) -> RunRow | None:
-    """The best measured run that is not the baseline, by the goal's metric."""
+    """The best measured run with a draft, by the goal's metric."""
     base = record.baseline
-    others = [r for r in record.runs if base is None or r.label != base.label]
-    rows = [r for r in others if _value(record, r) is not None]
+    rows = [
+        (value, run)
+        for run in record.runs
+        if (base is None or run.label != base.label)
+        and run.figures.speculative is not False
+        and (value := metric_value(record, run)) is not None
+    ]
     if not rows:
         return None
     sign = -1.0 if record.goal.kind == "at-most" else 1.0
-    return max(rows, key=lambda r: sign * (_value(record, r) or 0.0))
-
-
-def _value(record: Record, run: RunRow) -> float | None:
-    if record.goal.metric == "accept_len":
-        return run.figures.accept_len
-    if record.goal.metric == "step_ms":
-        return run.figures.step_ms
-    return _middle(run)
+    return max(rows, key=lambda pair: sign * pair[0])[1]
 
 
 def _metric(record: Record, best: RunRow | None) -> float | None:
-    return _value(record, best) if best is not None else None
+    return metric_value(record, best) if best is not None else None
 
 
 def _baseline_metric(record: Record, plain: float | None) -> float | None:
     base = record.baseline
     if base is None:
         return None
-    return plain if record.goal.metric == "tok_s" else _value(record, base)
-
-
-def _by_severity(findings: tuple[FindingRow, ...] | list[FindingRow]) -> list[FindingRow]:
-    ranks: dict[str, int] = {s: i for i, s in enumerate(SEVERITIES)}
-    return sorted(findings, key=lambda f: ranks.get(f.severity, len(ranks)))
-
-
-def _cause(row: FindingRow) -> RootCause:
-    return RootCause(
-        row.code, row.severity, row.confidence, row.statement, row.state, row.fixed_in, row.fix
-    )
+    return plain if record.goal.metric == "tok_s" else metric_value(record, base)
 
 
 _SPEC = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 
 
-def _figures(row: RunRow, case: Case, compared: tuple[Regression, ...]) -> RunFigures:
+def _figures(
+    row: RunRow, record: Record, case: Case, compared: tuple[Regression, ...]
+) -> RunFigures:
     run = next((r for r in speculative_runs(case) if r.label == row.label), None)
     base = baseline(case)
     needed = top = None
@@ -271,11 +329,17 @@ def _figures(row: RunRow, case: Case, compared: tuple[Regression, ...]) -> RunFi
         label=row.label,
         title=row.title,
         state=row.state,
+        reason=row.reason,
+        note=row.note,
+        recorded=row.recorded,
+        baseline=record.baseline is not None and record.baseline.label == row.label,
         asked=(asked[0], asked[1], asked[2]),
         effective=(effective[0], effective[1], effective[2]),
         changes=tuple(str(c) for c in row.changes),
         tok_s=_middle(row),
+        sd=statistics.stdev(row.figures.tok_s) if len(row.figures.tok_s) > 1 else None,
         n=len(row.figures.tok_s),
+        values=row.figures.tok_s,
         accept_len=row.figures.accept_len,
         step_ms=spec_step,
         break_even=needed,
@@ -342,39 +406,3 @@ def _replication(
         )
         out.append(Insight("regressions", "Regressions", said + "."))
     return tuple(out)
-
-
-def _summary(
-    record: Record,
-    status: GoalStatus,
-    best: RunRow | None,
-    live: list[FindingRow],
-    compared: tuple[Regression, ...],
-    advice: tuple[Advice, ...],
-) -> tuple[str, ...]:
-    said = [status.sentence]
-    base = record.baseline
-    if best is not None and base is not None and status.met is False:
-        said.append(
-            f"Best so far is {best.label} ({best.title}), {_middle(best) or 0:.4g} against "
-            f"{_middle(base) or 0:.4g} tok/s of {base.label}."
-        )
-    fixed = [f for f in record.findings if f.state == "fixed"]
-    if fixed:
-        said.append(
-            "Fixed and verified: "
-            + ", ".join(f"{f.code}" + (f" in {f.fixed_in}" if f.fixed_in else "") for f in fixed)
-            + (". A verified fix is not a met goal." if status.met is not True else ".")
-        )
-    refuted = [h for h in record.hypotheses if h.outcome and h.outcome.outcome == "refuted"]
-    if refuted:
-        said.append("Refuted: " + "; ".join(f"{h.label} ({h.claim})" for h in refuted) + ".")
-    serious = [f.code for f in _by_severity(live) if f.severity in FAULTS]
-    if serious:
-        said.append("Open: " + ", ".join(serious) + ".")
-    lost = [c for c in compared if c.flagged]
-    if lost:
-        said.append(f"{len(lost)} comparisons are regressions.")
-    if advice:
-        said.append(f"Next: {advice[0].action[0].lower()}{advice[0].action[1:]}.")
-    return tuple(said)

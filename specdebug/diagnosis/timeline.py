@@ -12,11 +12,20 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from specdebug.diagnosis.causes import by_severity, title_of
 from specdebug.diagnosis.record import FindingRow, HypothesisRow, NoteRow, Record, RunRow
 from specdebug.diagnosis.verdicts import ASSUMED_CV
 from specdebug.measure.compare import Comparison, Split, compare, split_throughput
 
-__all__ = ["Regression", "TimelineEntry", "compare_runs", "regressions", "timeline"]
+__all__ = [
+    "Regression",
+    "TimelineEntry",
+    "compare_runs",
+    "regressions",
+    "split_runs",
+    "steps",
+    "timeline",
+]
 
 Cause = Literal["acceptance", "cost", "acceptance and cost", "unknown"]
 
@@ -60,6 +69,45 @@ def timeline(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[TimelineEn
     entries += [_note(n) for n in record.notes]
     entries += [_finding(record, f) for f in record.findings]
     return tuple(sorted(entries, key=lambda e: e.order))
+
+
+def steps(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[TimelineEntry, ...]:
+    """The timeline for reading: what a run brought to light, and what it showed to be fixed, as one
+    entry each behind the run. The entries of findings have the run's label as their ref."""
+    others = [e for e in timeline(record, assumed_cv) if e.kind != "finding"]
+    grouped = [e for run in record.runs for e in _found_by(record, run)]
+    loose = [f for f in record.findings if record.run(f.opened_in) is None]
+    if loose:
+        grouped.append(_group("finding", "", -math.inf, "Found in the files", loose))
+    return tuple(sorted([*others, *grouped], key=lambda e: e.order))
+
+
+def _found_by(record: Record, run: RunRow) -> list[TimelineEntry]:
+    after = math.nextafter(run.order, math.inf)
+    opened = [f for f in record.findings if f.opened_in == run.label]
+    fixed = [f for f in record.findings if f.state == "fixed" and f.fixed_in == run.label]
+    found = []
+    if fixed:
+        words = f"Fixed, verified in {run.label}"
+        found.append(_group("fixed", run.label, after, words, fixed))
+    if opened:
+        later = math.nextafter(after, math.inf)
+        found.append(_group("finding", run.label, later, f"Found in {run.label}", opened))
+    return found
+
+
+def _group(
+    kind: str, ref: str, order: float, words: str, rows: Sequence[FindingRow]
+) -> TimelineEntry:
+    ordered = by_severity(rows)
+    count = "one finding" if len(rows) == 1 else f"{len(rows)} findings"
+    grave = [f for f in ordered if f.severity in ("critical", "high")]
+    named = "; ".join(f"{title_of(f.code)} ({f.severity})" for f in grave)
+    if len(grave) < len(ordered):
+        less = len(ordered) - len(grave)
+        named += f"{' and ' if named else ''}{less} of less weight"
+    at = min((f.at for f in rows if f.at), default=None)
+    return TimelineEntry(kind, ref, order, at, f"{words}: {count}", named)
 
 
 def compare_runs(
@@ -204,7 +252,8 @@ def _hypothesis(row: HypothesisRow) -> TimelineEntry:
         row.label,
         row.order,
         row.at,
-        f"{row.label}: {row.claim}" + (f" Predicted: {row.prediction}." if row.prediction else ""),
+        f"{row.label}: {row.claim.rstrip('.')}."
+        + (f" Predicted: {row.prediction}." if row.prediction else ""),
         " ".join(showed),
         ", ".join(row.rules_out),
     )

@@ -149,7 +149,9 @@ class Up:
                 )
                 # Nobody waits for it, so that it does not compete with those who are waited for.
                 schedule = str(self.data / "run" / "beat")
-                self._start_worker("house", "house", "--beat", "--schedule", schedule)
+                # Two slots, so that a PDF in the making does not keep lost runs from being found.
+                more = ("--concurrency", "2", "--beat", "--schedule", schedule)
+                self._start_worker("house", "house", *more)
                 if self.replay:
                     self._follow_replay()
                 self._watch()

@@ -9,7 +9,7 @@ from django.test import Client
 
 from experiments import queries
 from experiments.models import Investigation
-from experiments.reports import build, render
+from experiments.reports import document, render
 from experiments.story import recorded
 
 
@@ -32,7 +32,7 @@ def test_the_page_shows_goal_gap_timeline_and_open_findings(
 
 
 def test_the_report_says_what_the_people_did_not_see(kimi: Investigation) -> None:
-    told = render.html(build.report(queries.investigation_page(kimi.slug)))
+    told = render.html(document.document(queries.investigation_page(kimi.slug)))
     for figures in (
         "R0 11.1 ms, R1 28.2 ms, R2 40.7 ms",  # step times
         "accept length of 2.54",  # break-even above what a step can yield

@@ -1,0 +1,89 @@
+"""How a report's plain data look: times that are text, states in words. Formatting only."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils.dateformat import format as formatted
+
+register = template.Library()
+
+STATES = {
+    "open": "open",
+    "fixed": "fixed and verified",
+    "set-aside": "set aside",
+    "withdrawn": "withdrawn",
+}
+KINDS = {
+    "finding": "found",
+    "fixed": "fixed",
+    "source": "source read",
+}
+METRICS = {"tok_s": "throughput", "accept_len": "accept length", "step_ms": "step time"}
+UNITS = {"tok_s": "tok/s", "accept_len": "tokens a step", "step_ms": "ms"}
+
+
+@register.filter
+def moment(value: str | None, how: str = "j F Y, H:i") -> str:
+    """A time in ISO form as words; empty where there is none."""
+    if not value:
+        return ""
+    try:
+        return formatted(datetime.fromisoformat(value), how)
+    except ValueError:
+        return value
+
+
+@register.filter
+def life_state(value: str) -> str:
+    """A finding's state in words."""
+    return STATES.get(value, value)
+
+
+@register.filter
+def step_kind(value: str) -> str:
+    """What kind of step an entry of the timeline is."""
+    return KINDS.get(value, value)
+
+
+@register.filter
+def metric_name(value: str) -> str:
+    return METRICS.get(value, value)
+
+
+@register.filter
+def metric_unit(value: str) -> str:
+    return UNITS.get(value, "")
+
+
+@register.filter
+def bugs_shown(told: Any, which: str) -> list[Any]:
+    """ "causes": critical and high causes, open or fixed; "open": all that is open; "aside": set
+    aside by a person."""
+    rows = told["bugs"]
+    if which == "causes":
+        grave = [b for b in rows if b["cause"] and b["severity"] in ("critical", "high")]
+        return [b for b in grave if b["state"] in ("open", "fixed")]
+    state = "set-aside" if which == "aside" else which
+    return [b for b in rows if b["state"] == state]
+
+
+@register.filter
+def spread(sd: float | None) -> str:
+    """The sample deviation behind a mean; empty where there is none."""
+    return "" if not isinstance(sd, int | float) else f"± {sd:.1f}"
+
+
+@register.filter
+def runs_of(unjudged: list[str]) -> str:
+    """The runs of "R3: what it lacked" items."""
+    return ", ".join(item.split(":", 1)[0] for item in unjudged)
+
+
+@register.filter
+def next_number(versions: Any, counter: int) -> int:
+    """The number of the version that follows the `counter`th of a list, newest first."""
+    number: int = versions[counter].report.number
+    return number
