@@ -11,7 +11,7 @@ from experiments.checkup.cases import Cases
 from experiments.models import ConfigChange
 from experiments.queries import Dossier, RunFacts
 from specdebug.diagnosis.case import Case
-from specdebug.diagnosis.checks.layers import layers_of
+from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.diagnose import Diagnosis, diagnose
 from specdebug.diagnosis.findings import CATALOGUE, Finding
 from specdebug.diagnosis.verdicts import ASSUMED_CV

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from specdebug.diagnosis.checks.capture import layers_of, named
 from specdebug.diagnosis.checks.costs import against_baseline, predicted_best
-from specdebug.diagnosis.checks.layers import layers_of, named
 from specdebug.diagnosis.decode import NEW_RATE, OLD_RATE, rate_windows
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (

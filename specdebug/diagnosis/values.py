@@ -16,9 +16,9 @@ from specdebug.diagnosis.arguments import (
     setups,
     target_config,
 )
+from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.draft_files import report_of, served_context
-from specdebug.diagnosis.checks.layers import layers_of
 from specdebug.diagnosis.checks.serving import SPEC_LIMITS, asked_concurrency, reset_notices
 from specdebug.diagnosis.decode import rate_windows, summary_of, window_reading
 from specdebug.diagnosis.facts import Case

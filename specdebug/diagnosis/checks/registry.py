@@ -9,6 +9,7 @@ from specdebug.diagnosis import needs
 from specdebug.diagnosis.checks import (
     accepting,
     asked,
+    capturable,
     costs,
     counting,
     draft_files,
@@ -49,7 +50,7 @@ CHECKS: tuple[Check, ...] = (
     Check("aux-layer-mismatch", layers.aux_layer_mismatch, needs.draft_and_features),
     Check("aux-layer-convention", layers.aux_layer_convention, needs.draft_and_target),
     Check("aux-layers-defaulted", layers.aux_layers_defaulted, needs.draft),
-    Check("aux-layer-not-capturable", layers.aux_layer_not_capturable, needs.draft_or_log),
+    Check("aux-layer-not-capturable", capturable.aux_layer_not_capturable, needs.draft_or_log),
     Check("fc-width-mismatch", draft_files.fc_width_mismatch, needs.header),
     Check("draft-vocab-map", draft_files.draft_vocab_map, needs.header),
     Check("draft-weights-missing", draft_files.draft_weights_missing, needs.header),

@@ -4,7 +4,6 @@ from specdebug.diagnosis.checks import layers as checks
 from specdebug.diagnosis.facts import Training
 
 STORY = Training(val_accuracy=0.747, features=("embed", 3, 31))
-SHAPES = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (23x128 and 192x64)"
 
 
 def kimi(make: Any, ids: list[int] | None, version: str | None, **more: Any) -> Any:
@@ -125,45 +124,29 @@ def test_absent_ids_against_other_training_are_a_fault(make: Any) -> None:
     assert found.severity == "high"
 
 
-def test_the_embedding_cannot_be_captured_by_minus_one_on_newer_releases(make: Any) -> None:
-    found = checks.aux_layer_not_capturable(kimi(make, [-1, 2, 30], "0.5.13", training=STORY))
-    assert found is not None
-    assert found.confidence == "certain"
-    assert "-1" in found.statement
-
-
-def test_an_id_beyond_the_last_layer_is_named(make: Any) -> None:
-    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 61], "0.5.9")) is not None
-
-
-def test_ids_inside_the_model_are_capturable(make: Any) -> None:
-    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.9")) is None
-
-
-def test_a_width_error_of_two_thirds_betrays_a_missing_state(make: Any) -> None:
-    boot = make.boot(args=make.args(), notices=[("exception", SHAPES)], ready=False)
-    found = checks.aux_layer_not_capturable(make.case(boots=[boot]))
-    assert found is not None
-    assert "2 of 3" in found.statement
-
-
-def test_another_width_error_says_nothing_about_layers(make: Any) -> None:
-    text = "RuntimeError: mat1 and mat2 shapes cannot be multiplied (23x100 and 192x64)"
-    boot = make.boot(args=make.args(), notices=[("exception", text)], ready=False)
-    assert checks.aux_layer_not_capturable(make.case(boots=[boot])) is None
-
-
-def test_an_id_written_twice_is_captured_once(make: Any) -> None:
-    found = checks.aux_layer_not_capturable(kimi(make, [1, 29, 29], "0.5.17"))
-    assert found is not None
-    assert "2 of 3 states" in found.statement
-    assert "captured 2 of 3" in found.statement
-    assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.17")) is None
-
-
 def test_before_049_ids_in_the_draft_config_are_not_read(make: Any) -> None:
     found = checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.4.8"))
     assert found is not None
+    assert found.severity == "info"  # they mean the default layers
     assert "2, 30, 58" in found.statement
+    other = checks.aux_layers_defaulted(kimi(make, [5, 29, 57], "0.4.8"))
+    assert other is not None
+    assert other.severity == "high"
     assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.4.9")) is None
     assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], None)) is None
+
+
+def test_before_049_the_default_layers_are_held_against_the_training(make: Any) -> None:
+    case = kimi(make, [5, 29, 50], "0.4.8", training=Training(features=(6, 30, 51)))
+    found = checks.aux_layer_mismatch(case)
+    assert found is not None
+    assert "[2, 30, 58]" in found.statement
+    same = kimi(make, [5, 29, 50], "0.4.8", training=Training(features=(2, 30, 58)))
+    assert checks.aux_layer_mismatch(same) is None
+
+
+def test_ids_that_are_no_list_are_said_to_be_unreadable(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_config={"eagle_aux_hidden_state_layer_ids": "2,30,58"})
+    found = checks.aux_layers_defaulted(make.case(draft_config=draft, engine_version="0.5.9"))
+    assert found is not None
+    assert "no list" in found.evidence[0].text
