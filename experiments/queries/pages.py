@@ -138,6 +138,7 @@ def run_page(slug: str, number: int) -> RunPage:
         "follows",
         "repeats_run",
         "prediction__baseline",
+        "group",
     ).get(investigation__slug=slug, number=number)
     base_id = run.baseline_id or run.investigation.baseline_id
     both = [pk for pk in (run.pk, base_id) if pk]

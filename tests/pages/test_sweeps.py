@@ -185,3 +185,44 @@ def test_a_run_says_before_its_start_what_will_become_of_its_arguments(
     page = browser.get(refused.get_absolute_url()).content.decode()
     assert "Preflight: will not start" in page
     assert "--speculative-eagle-topk" in page
+
+
+def test_a_run_lists_its_accept_lengths_and_what_it_was_made_of(browser: Client, run: Run) -> None:
+    group = groups.add_sweep(
+        investigation=run.investigation,
+        title="depth",
+        common=groups.Common("reference", DRAFT, Workload(), {}),
+        settings=[{"steps": 1}],
+    )
+    made = group.runs.get()
+    formula = "(completion tokens - requests) / verifications"
+    Run.objects.filter(pk=made.pk).update(
+        state=Run.State.DONE,
+        ended_at=timezone.now(),
+        accept_lengths=[
+            {"name": "tokens after the first", "value": 2.2, "formula": formula, "verifies": 345}
+        ],
+        provenance={
+            "source": {
+                "folder": "/src/sglang",
+                "commit": "abc",
+                "described": "v0.5.9-3-gabc",
+                "changed": 2,
+                "untracked": 0,
+            },
+            "target": {
+                "path": "org/model",
+                "config_sha256": "0123456789abcdef" * 4,
+                "headers_sha256": {"model.safetensors": "f" * 64},
+            },
+            "machine": {"kernel": "6.1", "memory_gib": 8.0},
+        },
+    )
+    page = browser.get(made.get_absolute_url()).content.decode()
+    assert "1 accept length of this run" in page
+    assert formula in page
+    assert "345" in page
+    assert "v0.5.9-3-gabc" in page
+    assert "2 files changed" in page
+    assert "0123456789ab" in page
+    assert ">S1</a>" in page
