@@ -195,7 +195,7 @@ def _record(archive: zipfile.ZipFile) -> dict[str, Any]:
             raise Refused(f"the archive's table {name[:80]} is no list of rows")
     if len(tables.get("Investigation", ())) != 1:
         raise Refused("the archive does not hold exactly one investigation")
-    return record
+    return dict(record)
 
 
 def _keep_files(archive: zipfile.ZipFile, record: Mapping[str, Any]) -> None:
@@ -272,7 +272,7 @@ class _TakingIn:
             if not isinstance(value, str) or not Blob.objects.filter(pk=value).exists():
                 raise Refused(f"the archive's {where}: its file {str(value)[:12]} is missing")
             return value
-        known = self.pks.get(field.related_model, {})  # type: ignore[call-overload]
+        known = self.pks.get(field.related_model, {})
         if isinstance(value, int) and value in known:
             return known[value]
         if field.null:

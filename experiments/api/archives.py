@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.utils import extend_schema
@@ -13,7 +12,7 @@ from rest_framework.response import Response
 
 from experiments import archive, store
 from experiments.api import find, schema
-from experiments.api.endpoint import Endpoint, file_answer
+from experiments.api.endpoint import Endpoint, OpenFile, file_answer
 from experiments.api.evidence import Stream
 from experiments.api.investigations import InvestigationShape
 from experiments.models import Run
@@ -32,7 +31,7 @@ class Archive(Endpoint):
     def get(self, request: Any, slug: str) -> Any:
         """The investigation with all its rows and files, to be imported elsewhere."""
         file = archive.export(find.investigation(slug))
-        return file_answer(_closing(file), name=f"{slug}.zip", media_type="application/zip")
+        return file_answer(OpenFile(file), name=f"{slug}.zip", media_type="application/zip")
 
 
 class Import(Endpoint):
@@ -100,8 +99,3 @@ def _cell(value: Any) -> Any:
     if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
         return f"'{value}"
     return value
-
-
-def _closing(file: Any) -> Iterator[bytes]:
-    with file:
-        yield from store.pieces(file)

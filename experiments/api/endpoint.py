@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import IO, Any, ClassVar
 
 from django.conf import settings
 from django.db import IntegrityError, transaction
@@ -24,6 +24,7 @@ from experiments.api import problems, rates
 from experiments.api.auth import BrowserSession, TokenAuthentication
 from experiments.lifecycle import access
 from experiments.models import ApiToken, IdempotencyKey
+from experiments.store import pieces
 
 KEEP_KEYS = timedelta(days=1)
 LONGEST_KEY = 255
@@ -51,9 +52,12 @@ class Json(JSONParser):
 
 
 class Endpoint(APIView):
-    """One address. `asks`: what the caller must be allowed to do, by method; read for GET and
-    write for the rest where nothing is said, "" for what anybody known may. `repeatable`: POST
-    takes an Idempotency-Key."""
+    """One address.
+
+    asks: what the caller must be allowed to do, by method, "read or worker" for either, "" for
+    what anybody known may; read for GET and write for the rest where nothing is said.
+    repeatable: POST takes an Idempotency-Key.
+    """
 
     asks: ClassVar[Mapping[str, str]] = {}
     repeatable: ClassVar[bool] = True
@@ -93,7 +97,7 @@ class Endpoint(APIView):
         self.headers = {**self.headers, **rates.use(request).headers}
         self._check_size(request)
         what = self.asks.get(request.method, "read" if request.method in SAFE else "write")
-        if what and not access.may(request.user, what, self.token):
+        if what and not any(access.may(request.user, w, self.token) for w in what.split(" or ")):
             raise exceptions.PermissionDenied(self._why_not(what))
 
     def _check_size(self, request: Any) -> None:
@@ -186,6 +190,7 @@ _DOING = {
     "read": "read",
     "write": "change anything",
     "worker": "send measurements",
+    "read or worker": "read",
     "admin": "do what is for admins",
 }
 
@@ -211,6 +216,16 @@ def _names(header: str, tag: str) -> bool:
     """Whether a list of entity tags names this one; * names any."""
     tags = [part.strip().removeprefix("W/") for part in header.split(",")]
     return "*" in tags or tag in tags
+
+
+class OpenFile:
+    """An open file in pieces; closed with the answer, also where nobody reads it."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.pieces, self.close = pieces(file), file.close
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.pieces
 
 
 def file_answer(

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from experiments import intake, store
 from experiments.api import find, problems, schema
-from experiments.api.endpoint import Endpoint, file_answer
+from experiments.api.endpoint import Endpoint, OpenFile, file_answer
 from experiments.api.paging import piece
 from experiments.api.shapes import Shape, Text, page_of
 from experiments.models import Blob, Investigation, Run
@@ -185,9 +185,7 @@ class BlobContent(Endpoint):
             file = store.path_of(row.pk).open("rb")
         except OSError:
             raise problems.Unavailable("its bytes are no longer in the data folder") from None
-        return file_answer(
-            store.pieces(file), name=row.pk[:16], media_type="application/octet-stream"
-        )
+        return file_answer(OpenFile(file), name=row.pk[:16], media_type="application/octet-stream")
 
 
 def _known(sha256: str) -> str:

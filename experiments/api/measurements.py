@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import Any
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
@@ -13,10 +12,10 @@ from rest_framework.response import Response
 
 from experiments import streams
 from experiments.api import find, problems, schema
-from experiments.api.endpoint import Endpoint, file_answer
+from experiments.api.endpoint import Endpoint, OpenFile, file_answer
 from experiments.models import PointStream
 from experiments.queries.pages import RUN_LOG
-from experiments.store import path_of, pieces
+from experiments.store import path_of
 
 TAG = ["measurements"]
 LARGEST_PIECE = 4 << 20
@@ -135,7 +134,7 @@ class Points(Endpoint):
 
 
 class Progress(Endpoint):
-    asks = {"GET": "worker"}
+    asks = {"GET": "read or worker"}
 
     @extend_schema(
         operation_id="readProgress",
@@ -210,20 +209,15 @@ class Log(Endpoint):
         except OSError:
             raise exceptions.NotFound(f"{run.label} has no log") from None
         return file_answer(
-            _whole(file), name=f"{slug}-r{number}.log", media_type="application/octet-stream"
+            OpenFile(file), name=f"{slug}-r{number}.log", media_type="application/octet-stream"
         )
 
 
 class LogOffset(Endpoint):
-    asks = {"GET": "worker"}
+    asks = {"GET": "read or worker"}
 
     @extend_schema(operation_id="readLogOffset", responses=LogSize, tags=TAG)
     def get(self, request: Any, slug: str, number: int) -> Response:
         """How many bytes of the log were taken; where to go on after an interruption."""
         size = streams.log_size(find.run(slug, number))
         return Response({"offset": size}, headers={OFFSET: str(size)})
-
-
-def _whole(file: Any) -> Iterator[bytes]:
-    with file:
-        yield from pieces(file)

@@ -1,4 +1,4 @@
-"""Lists in pieces: each answer names the cursor of the next piece, which later rows do not shift."""
+"""Lists in pieces: each answer has the cursor of the next piece, which later rows do not shift."""
 
 from __future__ import annotations
 
@@ -130,8 +130,10 @@ def _as_is(column: str, value: Any) -> Any:
         if moment is None or moment.tzinfo is None:
             raise _bad_cursor()
         return moment
-    wanted = int if column in ("pk", "number") else str
-    if not isinstance(value, wanted) or (wanted is int and not 0 <= value < 1 << 63):
+    if column in ("pk", "number"):
+        if type(value) is not int or not 0 <= value < 1 << 63:
+            raise _bad_cursor()
+    elif not isinstance(value, str):
         raise _bad_cursor()
     return value
 

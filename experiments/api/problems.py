@@ -113,9 +113,8 @@ def handled(error: Exception, context: Any) -> Response | None:
     )
 
 
-def _known(error: Exception) -> Exception:
+def _known(error: Exception) -> Any:
     """An exception of the record or of Django as the framework's own."""
-    known: exceptions.APIException
     if isinstance(error, BadQuery):
         return exceptions.ValidationError({"filter": [str(error)]})
     if isinstance(error, Refused):

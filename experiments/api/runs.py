@@ -12,6 +12,7 @@ from experiments import dispatch, lifecycle, queries
 from experiments.api import find, schema
 from experiments.api import run_shapes as shapes
 from experiments.api.endpoint import Endpoint
+from experiments.api.hypotheses import VerdictShape
 from experiments.api.investigations import Nothing
 from experiments.api.paging import piece
 from experiments.lifecycle.place import lock
@@ -45,7 +46,7 @@ def full(slug: str, number: int) -> dict[str, Any]:
         "changes": shapes.ChangeShape(facts.changes, many=True).data,
         "repeats": shapes.RepeatShape(facts.repeats, many=True).data,
         "ratio": facts.ratio,
-        "verdict": None if facts.verdict is None else shapes.VerdictShape(facts.verdict).data,
+        "verdict": None if facts.verdict is None else VerdictShape(facts.verdict).data,
         "findings": [f.finding.code for f in page.findings],
         "untried": page.run.untried,
         "check_problem": page.run.check_problem,
@@ -166,7 +167,7 @@ class OneRun(Endpoint):
 
 
 class StandingOf(Endpoint):
-    asks = {"GET": "worker"}
+    asks = {"GET": "read or worker"}
 
     @extend_schema(operation_id="followRun", responses=shapes.RunStanding, tags=TAG)
     def get(self, request: Any, slug: str, number: int) -> Response:

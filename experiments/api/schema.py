@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.openapi import AutoSchema
@@ -56,7 +56,9 @@ class EndpointSchema(AutoSchema):
             found.append(_IF_MATCH)
         return found
 
-    def _get_response_bodies(self, direction: str = "response") -> dict[str, Any]:
+    def _get_response_bodies(
+        self, direction: Literal["request", "response"] = "response"
+    ) -> dict[str, Any]:
         bodies: dict[str, Any] = super()._get_response_bodies(direction)
         codes = [400, 401, 403, 429, 503]
         if "{" in self.path:
@@ -71,7 +73,7 @@ class EndpointSchema(AutoSchema):
             bodies.setdefault("304", {"description": "The caller has it already (If-None-Match)."})
         for code in codes:
             if str(code) not in bodies:
-                bodies[str(code)] = self._get_response_for_code(
+                bodies[str(code)] = self._get_response_for_code(  # type: ignore[no-untyped-call]
                     OpenApiResponse(Problem, description=TITLES[code]),
                     str(code),
                     media_types=[MEDIA_TYPE],
@@ -79,7 +81,7 @@ class EndpointSchema(AutoSchema):
         return dict(sorted(bodies.items()))
 
 
-class TokenScheme(OpenApiAuthenticationExtension):
+class TokenScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "experiments.api.auth.TokenAuthentication"
     name = "token"
 
@@ -91,7 +93,7 @@ class TokenScheme(OpenApiAuthenticationExtension):
         }
 
 
-class SessionScheme(OpenApiAuthenticationExtension):
+class SessionScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
     target_class = "experiments.api.auth.BrowserSession"
     name = "session"
     priority = 1

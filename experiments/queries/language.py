@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["And", "BadQuery", "Node", "Not", "Or", "Term", "Value", "Words", "parse"]
+__all__ = ["And", "BadQuery", "Node", "Not", "Operator", "Or", "Term", "Value", "Words", "parse"]
 
 Value = str | float | int | bool | None
 Operator = Literal["=", "!=", "<", "<=", ">", ">=", "~", "!~", "in", "between", "known", "unknown"]

@@ -23,7 +23,17 @@ from experiments.models import (
     Run,
 )
 from experiments.queries.json_values import JsonNumber, JsonText
-from experiments.queries.language import And, BadQuery, Node, Not, Term, Value, Words, parse
+from experiments.queries.language import (
+    And,
+    BadQuery,
+    Node,
+    Not,
+    Operator,
+    Term,
+    Value,
+    Words,
+    parse,
+)
 
 __all__ = ["KINDS", "BadQuery", "Found", "Kind", "narrowed", "search", "unknown_field"]
 
@@ -205,7 +215,7 @@ def _parameter(term: Term, name: str) -> Q:
         has = Q(pk__in=rows.values("run_id"))
         return has if term.operator == "known" else ~has
     if term.operator in ("!=", "!~"):
-        opposite = "in" if term.operator == "!=" else "~"
+        opposite: Operator = "in" if term.operator == "!=" else "~"
         return ~_parameter(Term(term.field, opposite, term.values, term.place), name)
     rows = rows.annotate(
         now_number=JsonNumber("effective"),

@@ -1,4 +1,4 @@
-"""Viewers read: the one place that keeps a viewer's browser from writing, whatever page it is on."""
+"""Viewers read: the one place that keeps a viewer's browser from writing, on whatever page."""
 
 from __future__ import annotations
 

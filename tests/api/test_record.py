@@ -91,7 +91,7 @@ def test_a_run_is_planned_branched_repeated_and_cancelled(api: Caller, base: Run
     asked = {entry["key"]: entry["requested"] for entry in whole["config"]}
     assert asked["speculative_num_steps"] == 1
     branch = api.post(
-        f"{slug}/runs/1/branch", {"title": "deeper", "server_args": args[:-1] + ["3"]}
+        f"{slug}/runs/1/branch", {"title": "deeper", "server_args": [*args[:-1], "3"]}
     )
     assert branch["follows"] == "R1"
     assert branch["params"]["speculative_num_steps"] == 3
