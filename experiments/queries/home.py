@@ -27,7 +27,7 @@ from experiments.queries.figures import Figures, figures_of
 from experiments.queries.goal import Goal, goal_of
 from specdebug.diagnosis.catalogue import CATALOGUE
 
-PER_PAGE = 12
+PER_PAGE = 10
 RECENT = timedelta(days=14)
 MOST_WORSE = 6
 MOST_HOSTS = 20

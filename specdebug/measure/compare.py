@@ -260,9 +260,18 @@ def _welch(
     if statistics.pvariance(before) + statistics.pvariance(after) == 0:
         diff = after[0] - before[0]
         return (diff, diff), (diff, diff)
-    from scipy.stats import ttest_ind
+    # Welch's interval written out: a page makes dozens of them, and ttest_ind takes 2 ms for each.
+    from scipy.special import stdtrit
 
-    outcome = ttest_ind(after, before, equal_var=False)
-    wide = outcome.confidence_interval(1 - alpha)
-    narrow = outcome.confidence_interval(0.90)
-    return (float(wide.low), float(wide.high)), (float(narrow.low), float(narrow.high))
+    diff = statistics.fmean(after) - statistics.fmean(before)
+    parts = [statistics.variance(side) / len(side) for side in (before, after)]
+    freedom = sum(parts) ** 2 / sum(
+        part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True)
+    )
+    error = math.sqrt(sum(parts))
+
+    def interval(level: float) -> tuple[float, float]:
+        reach = error * float(stdtrit(freedom, 1 - level / 2))
+        return diff - reach, diff + reach
+
+    return interval(alpha), interval(0.10)
