@@ -26,11 +26,8 @@ NAMES = {
 # How long a text may be that is looked at in one piece; logs are quoted far shorter.
 _PIECE = 200_000
 
-_PEM = re.compile(
-    r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----"
-    r".{0,8000}?(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\Z)",
-    re.DOTALL,
-)
+_PEM = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY-----")
+_LONGEST_PEM = 8000
 _TOKEN = re.compile(
     r"(?<![A-Za-z0-9_])(?:"
     r"hf_[A-Za-z0-9]{16,}"
@@ -128,7 +125,7 @@ class Redactor:
         if len(text) > _PIECE:
             return "".join(self.text(piece) for piece in _pieces(text))
         if "PRIVATE KEY" in text:
-            text = _PEM.sub(lambda m: self._replaced("key", m[0]), text)
+            text = self._without_keys(text)
         text = _TOKEN.sub(lambda m: self._replaced("token", m[0]), text)
         text = _BEARER.sub(lambda m: self._group("token", m, 1), text)
         if "=" in text or ":" in text or " " in text:
@@ -141,6 +138,28 @@ class Redactor:
             text = _MAIL.sub(lambda m: self._replaced("mail", m[0]), text)
         text = _IPV4.sub(self._address, text)
         return _IPV6.sub(self._address, text) if ":" in text else text
+
+    def _without_keys(self, text: str) -> str:
+        """Without private keys: from a key's first line to its last, or as far as a key reaches."""
+        parts, done = [], 0
+        begun: re.Match[str] | None = None
+        for mark in _PEM.finditer(text):
+            if begun is not None and mark.start() - begun.start() > _LONGEST_PEM:
+                done = self._cut_key(parts, text, done, begun.start(), begun.start() + _LONGEST_PEM)
+                begun = None
+            if mark[1] == "BEGIN":
+                begun = begun or mark
+            elif begun is not None:
+                done = self._cut_key(parts, text, done, begun.start(), mark.end())
+                begun = None
+        if begun is not None:
+            end = min(begun.start() + _LONGEST_PEM, len(text))
+            done = self._cut_key(parts, text, done, begun.start(), end)
+        return "".join([*parts, text[done:]])
+
+    def _cut_key(self, parts: list[str], text: str, done: int, start: int, end: int) -> int:
+        parts += [text[done:start], self._replaced("key", text[start:end])]
+        return end
 
     def _assigned(self, match: re.Match[str]) -> str:
         group = next(g for g in (2, 3, 4) if match[g] is not None)
@@ -166,7 +185,9 @@ class Redactor:
             known = ipaddress.ip_address(match[0])
         except ValueError:
             return match[0]
-        harmless = known.is_loopback or known.is_unspecified or str(known).startswith("0.")
+        # "a::b" is a name of a program more often than an address.
+        named = known.version == 6 and not re.search(r"\d", match[0])
+        harmless = named or known.is_loopback or known.is_unspecified or str(known).startswith("0.")
         if harmless or _before(match, match.start()).endswith(("version ", "==", "release ")):
             return match[0]
         return self._replaced("address", match[0])
