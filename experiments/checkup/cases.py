@@ -75,7 +75,7 @@ def family(found: Dossier, facts: RunFacts) -> list[RunFacts]:
     """Earlier measured runs that differ from this one in the depth of the draft alone."""
     if not facts.speculative or not facts.measured or facts.figures.accept_len is None:
         return []
-    key = _family_key(found, facts)
+    key = family_key(found, facts)
     return [
         other
         for other in found.runs
@@ -83,11 +83,12 @@ def family(found: Dossier, facts: RunFacts) -> list[RunFacts]:
         and other.measured
         and other.speculative
         and not_comparable(facts, other) is None
-        and _family_key(found, other) == key
+        and family_key(found, other) == key
     ]
 
 
-def _family_key(found: Dossier, facts: RunFacts) -> str:
+def family_key(found: Dossier, facts: RunFacts) -> str:
+    """Equal for runs that differ in the depth of the draft alone."""
     draft = evidence.json_of(evidence.newest(files_of(found, facts), evidence.DRAFT_CONFIG))
     arguments = {
         k: e.effective if e.effective_known else e.requested

@@ -4,6 +4,7 @@ from django.contrib.auth.views import LogoutView
 from django.urls import path
 
 from experiments.views import (
+    accounts,
     board,
     check,
     closing,
@@ -52,6 +53,8 @@ urlpatterns = [
     path("i/<slug:slug>/", investigations.investigation, name="investigation"),
     path("i/<slug:slug>/edit/", investigations.edit, name="investigation-edit"),
     path("i/<slug:slug>/close/", closing.close, name="investigation-close"),
+    path("i/<slug:slug>/account/", accounts.account, name="account"),
+    path("i/<slug:slug>/account/<int:pk>/forget/", accounts.forget_curve, name="curve-forget"),
     path("i/<slug:slug>/reopen/", investigations.reopen, name="investigation-reopen"),
     path("i/<slug:slug>/event/", events.add, name="event-new"),
     path("i/<slug:slug>/event/<int:pk>/", events.edit, name="event-edit"),
