@@ -82,17 +82,15 @@ def measured(run: BenchRun, source: str) -> Measured:
         value = own if own is not None else args.get(name)
         return value if isinstance(value, int) and not isinstance(value, bool) else None
 
-    told = _label_numbers(run.label or "") if speculative is not False else {}
-
     return Measured(
         label=run.label or f"{PurePath(source).name} line {run.line}",
         source=source,
         line=run.line,
         text=_row_text(run),
         speculative=speculative,
-        num_steps=arg("speculative_num_steps", run.num_steps or told.get("steps")),
-        topk=arg("speculative_eagle_topk", run.topk or told.get("topk")),
-        draft_tokens_asked=run.requested_draft_tokens or told.get("draft"),
+        num_steps=arg("speculative_num_steps", run.num_steps),
+        topk=arg("speculative_eagle_topk", run.topk),
+        draft_tokens_asked=run.requested_draft_tokens,
         draft_tokens=arg("speculative_num_draft_tokens", run.draft_tokens),
         tok_s=(run.output_tok_s,) if run.output_tok_s else (),
         accept_len=run.accept_len,
@@ -106,23 +104,6 @@ def measured(run: BenchRun, source: str) -> Measured:
         step_ms=run.step_ms,
         workload=run.kind,
     )
-
-
-_IN_LABEL = {
-    "steps": re.compile(r"(?i)(?:num[_ -]?)?steps?\s*[=: ]\s*(\d{1,3})\b|\b(\d{1,3}) steps?\b"),
-    "topk": re.compile(r"(?i)top[_-]?k\s*[=: ]\s*(\d{1,3})\b"),
-    "draft": re.compile(r"(?i)draft(?:[_ -]?tokens?)?\s*[=: ]\s*(\d{1,3})\b"),
-}
-
-
-def _label_numbers(label: str) -> dict[str, int]:
-    """Numbers a row's own name carries ("EAGLE3 steps=3 topk=1 draft=4")."""
-    found: dict[str, int] = {}
-    for key, pattern in _IN_LABEL.items():
-        match = pattern.search(label)
-        if match:
-            found[key] = int(next(g for g in match.groups() if g))
-    return found
 
 
 def _row_text(run: BenchRun) -> str:
@@ -154,13 +135,14 @@ def positions_of_run(run: BenchRun, source: str) -> Positions | None:
     if run.kind in ("vllm-bench", "bench-serving-table") or max(values) > 1:
         values = tuple(v / 100 for v in values)
     drafts = run.extra.get("drafts", run.extra.get("spec_decode_num_drafts"))
+    told = bool(run.extra.get("conditional"))
     return Positions(
         source,
         run.line,
         f"per-position acceptance {list(rates)}",
-        vllm.conditional(values),
+        values if told else vllm.conditional(values),
         int(drafts) if isinstance(drafts, int | float) else 0,
-        f"{CONDITIONAL}, from the printed per-position rates",
+        f"{CONDITIONAL}, " + ("as written" if told else "from the printed per-position rates"),
         len(values),
         run.accept_len,
     )

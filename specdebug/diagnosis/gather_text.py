@@ -46,7 +46,8 @@ def read_runs(found: Gathered, name: str, text: str) -> int:
         if run.kind == "bench-serving-command":
             found.bench_flags.update(bench_rows.bench_flags(run, name))
             continue
-        found.measured.append(bench_rows.measured(run, name))
+        if run.kind != "client-report" or run.output_tok_s:
+            found.measured.append(bench_rows.measured(run, name))
         position = bench_rows.positions_of_run(run, name)
         if position is not None:
             found.positions.append(position)

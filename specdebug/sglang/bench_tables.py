@@ -1,9 +1,8 @@
-"""Figures in printed benchmark tables, pipe tables and client reports; knows words, not JSON."""
+"""Figures in printed benchmark tables and tables with a header; knows words, not JSON."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from typing import Any
 
 # Label of a printed row (lower case, without unit) -> field of BenchRun.
@@ -216,98 +215,3 @@ def _by_comma(line: str) -> list[str] | None:
 def _by_space(line: str) -> list[str] | None:
     cells = re.split(r"\s{2,}", line.strip()) if len(line) < 4_000 else []
     return cells if len(cells) > 1 else None
-
-
-_REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), field)
-    for pattern, field in (
-        (r"(?:events|chunks) per request\s*[:=]?\s+([\d.,]+)", "events_per_request"),
-        (
-            r"(?:output|generated|decode|generation)?\s*(?:tokens?|tok)\s*/\s*s(?:ec)?\s*[:=]?\s+([\d.,]+)",
-            "output_tok_s",
-        ),
-        (r"(?:output|decode|generation)?\s*throughput[^\d\n]{0,20}\s([\d.,]+)", "output_tok_s"),
-        (r"([\d.,]+)\s*(?:output )?(?:tokens?|tok)\s*/\s*s", "output_tok_s"),
-        (r"accept\w*[ _]*len\w*[^\d\n]{0,12}([\d.]+)", "accept_len"),
-        (r"accept\w*[ _]*rate[^\d\n]{0,12}([\d.]+)(?!\s*%)", "accept_rate"),
-        (r"^\s*requests\s*[:=]?\s+([\d,]+)", "completed"),
-        (r"concurrency\s*[:=]?\s+(\d+)", "max_concurrency"),
-    )
-)
-
-
-_SPEED = re.compile(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
-_CLAUSE = re.compile(
-    r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
-    r"|instead of|from|to)\b|->|\u2192"
-)
-
-
-def _sentence(plain: str) -> list[dict[str, Any]] | None:
-    """A line of prose that sets one speed against the baseline's: a row for each, or None.
-
-    An accept length or rate in it belongs to the run that is not the baseline.
-    """
-    if len(_SPEED.findall(plain)) != 2:
-        return None
-    rows: list[dict[str, Any]] = []
-    rest: dict[str, Any] = {"extra": {}}
-    for clause in _CLAUSE.split(plain):
-        speed = _SPEED.search(clause)
-        value = value_of(speed[1]) if speed else None
-        if value is not None:
-            plain_run = is_baseline(clause)
-            rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
-        for pattern, field in _REPORT:
-            if field in ("accept_len", "accept_rate") and (match := pattern.search(clause)):
-                figure = value_of(match[1].rstrip(".,"))
-                if figure is not None:
-                    rest[field] = figure
-    if len(rows) != 2 or sum(row["label"] is not None for row in rows) != 1:
-        return None
-    return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
-
-
-_INPUT = re.compile(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")
-_OUTPUT = re.compile(r"(?i)\b(?:output|decode|generat\w+)\b")
-
-
-def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
-    """Figures a client printed in words, blank lines between runs; engine lines are left out."""
-    out: list[Found] = []
-    current: dict[str, Any] = {}
-    first = 0
-    for number, line in enumerate([*lines, ""], 1):
-        plain = line.strip()
-        if not plain or skip(number):
-            if "output_tok_s" in current:
-                out.append((first, number - 1, {"extra": {}, **current}))
-            current = {}
-            continue
-        if len(plain) > 400:
-            continue
-        if not current and (told := _sentence(plain)):
-            out += [(number, number, fields) for fields in told]
-            continue
-        found = {}
-        for pattern, field in _REPORT:
-            if field not in found and (match := pattern.search(plain)):
-                value = value_of(match[1].rstrip(".,"))
-                if value is not None:
-                    found[field] = typed(field, value)
-        if _INPUT.search(plain) and not _OUTPUT.search(plain):
-            found.pop("output_tok_s", None)
-        if "output_tok_s" in found and "output_tok_s" in current:
-            out.append((first, number - 1, {"extra": {}, **current}))
-            current = {}
-        if found and not current:
-            first = number
-        if "output_tok_s" in found:
-            label = re.split(r"[:=]|\d", plain, maxsplit=1)[0].strip(" -*|")
-            generic = re.search(r"(?i)tok|throughput", label)
-            current.setdefault("label", label if label and not generic else None)
-        current |= found
-        if re.search(r"(?i)one request at a time|concurrency of 1\b|single request", plain):
-            current.setdefault("max_concurrency", 1)
-            first = first or number
-    return out

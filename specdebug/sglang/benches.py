@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from specdebug.sglang import bench_tables, server_info, shell
+from specdebug.sglang import bench_prose, bench_tables, server_info, shell
 from specdebug.sglang.pasted import as_text, json_values, number, whole
 from specdebug.sglang.server_info import ServerInfo
 
@@ -83,18 +83,21 @@ def read_benches(text: str | bytes) -> BenchReport:
     content = as_text(text)
     lines = content.split("\n")
     problems: list[tuple[int, str]] = []
-    runs = _from_json(content, lines, problems)
+    runs = [_by_label(run) for run in _from_json(content, lines, problems)]
     if not runs:
         tables = bench_tables.printed_tables(lines)
         runs = [_printed(table, lines) for table in tables]
         taken = [(first, last) for first, last, _ in tables]
         rows = [row for row in bench_tables.pipe_tables(lines) if not _inside(row[0], taken)]
-        runs += _compared([_run("table", row) for row in rows])
+        runs += _compared([_by_label(_run("table", row)) for row in rows])
     commands = _commands(content)
     runs += commands
     if not runs:
-        reports = bench_tables.client_report(lines, lambda number: _engine_line(lines, number))
-        runs = _compared([_run("client-report", report) for report in reports])
+        reports = bench_prose.client_report(lines, lambda number: _engine_line(lines, number))
+        runs = _compared([_by_label(_run("client-report", report)) for report in reports])
+        positions = bench_prose.acceptance_by_position(lines)
+        if "SpecDecoding" not in content:
+            runs += [_run("client-report", found) for found in positions]
     return BenchReport(tuple(sorted(runs, key=lambda run: run.line)), tuple(problems))
 
 
@@ -264,6 +267,19 @@ def _printed(table: bench_tables.Found, lines: list[str]) -> BenchRun:
 def _with(run: BenchRun, **changes: Any) -> BenchRun:
     values = {f.name: getattr(run, f.name) for f in fields(BenchRun)} | changes
     return BenchRun(**values)
+
+
+def _by_label(run: BenchRun) -> BenchRun:
+    """The run with what only its name tells."""
+    told = bench_prose.told_by_label(run.label) if run.label else {}
+    missing = {key: value for key, value in told.items() if getattr(run, key) is None}
+    if run.server_info is not None or not missing:
+        return run
+    full = _with(run, **missing)
+    if full.draft_tokens is not None:
+        return full
+    in_force = _in_force(full.num_steps, full.topk, full.requested_draft_tokens)
+    return _with(full, draft_tokens=in_force)
 
 
 def _compared(runs: list[BenchRun]) -> list[BenchRun]:

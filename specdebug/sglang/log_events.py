@@ -32,7 +32,7 @@ NEEDLES: tuple[bytes, ...] = (
     b"ut of memory",
     b"Not enough memory",
     b"etract",
-    b"watchdog timeout",
+    b"atchdog timeout",
     b"Health check failed",
     b"Initialization failed",
     b"already in use",
@@ -55,7 +55,7 @@ GATES: tuple[bytes, ...] = (
     b"KV cache pool is full",
     b"out of memory",
     b"igquit",
-    b"watchdog timeout",
+    b"atchdog timeout",
 )
 
 _GRAPH = r"(?:cuda|CUDA|npu|cpu) graph"
@@ -105,7 +105,7 @@ _PATTERNS: tuple[tuple[EventKind, str], ...] = (
     ("aux-capture", _AUX),
     ("out-of-memory", _MEMORY),
     ("retracted", _RETRACTED),
-    ("watchdog", r"watchdog timeout"),
+    ("watchdog", r"[Ww]atchdog timeout"),
     ("port-in-use", r"(?i)address already in use|port (?P<port>\d+) is (?:already )?in use"),
     ("missing-model", _MISSING),
     ("health-check-failed", r"Health check failed"),

@@ -82,7 +82,7 @@ _LOG_SIGNS = (
 )
 _RAISED = re.compile(
     r"(?:^|[\s:\]])(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent"
-    r"|ERROR:\s)"
+    r"|ERROR:\s|\[Errno \d+\] )"
 )
 _METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
 

@@ -1,0 +1,202 @@
+"""Benchmark figures told in words, by a client's report or a person; knows no table and no JSON."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable
+from typing import Any
+
+from specdebug.sglang.bench_tables import Found, is_baseline, typed, value_of
+
+_IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (field, re.compile(pattern, re.IGNORECASE))
+    for field, pattern in (
+        ("num_steps", r"(?:num[_ -]?)?steps?\s*[=:_-]?\s*(\d{1,3})\b|\b(\d{1,3})[ -]steps?\b"),
+        ("topk", r"top[_ -]?k\s*[=:_-]?\s*(\d{1,3})\b"),
+        (
+            "requested_draft_tokens",
+            r"draft(?:[_ -]?tokens?)?\s*[=:_-]?\s*(\d{1,3})\b|\b(\d{1,3}) draft[_ -]tokens?\b",
+        ),
+        (
+            "accept_len",
+            r"\bacc(?:ept\w*)?[ _-]?len(?:gth)?\s*(?:[=:~\u2248]|of|is)*\s*(\d+(?:\.\d+)?)\b",
+        ),
+    )
+)
+_SPECULATIVE = re.compile(
+    r"(?i)\b(?:with|w/) ?(?:spec|draft|eagle|mtp)|\beagle|\bspeculat|\bmtp\b|\bnextn\b"
+)
+
+
+def told_by_label(label: str) -> dict[str, Any]:
+    """Fields of BenchRun that a run's own name carries ("EAGLE3 steps=3 topk=1 draft=4").
+
+    `is_baseline` is False where the name speaks of speculation; a baseline's name carries nothing.
+    """
+    if is_baseline(label):
+        return {}
+    found: dict[str, Any] = {"is_baseline": False} if _SPECULATIVE.search(label) else {}
+    for field, pattern in _IN_LABEL:
+        if match := pattern.search(label):
+            value = float(next(group for group in match.groups() if group))
+            found[field] = value if field == "accept_len" else int(value)
+    return found
+
+
+_REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
+    (re.compile(pattern, re.IGNORECASE), field)
+    for pattern, field in (
+        (r"(?:events|chunks) per request\s*[:=]?\s+([\d.,]+)", "events_per_request"),
+        (
+            r"(?:output|generated|decode|generation)?\s*(?:tokens?|tok)\s*/\s*s(?:ec)?\s*[:=]?\s+([\d.,]+)",
+            "output_tok_s",
+        ),
+        (r"(?:output|decode|generation)?\s*throughput[^\d\n]{0,20}\s([\d.,]+)", "output_tok_s"),
+        (r"([\d.,]+)\s*(?:output )?(?:tokens?|tok)\s*/\s*s", "output_tok_s"),
+        (r"accept\w*[ _]*len\w*[^\d\n]{0,12}([\d.]+)", "accept_len"),
+        (r"accept\w*[ _]*rate[^\d\n]{0,12}([\d.]+)(?!\s*%)", "accept_rate"),
+        (r"^\s*requests\s*[:=]?\s+([\d,]+)", "completed"),
+        (r"concurrency\s*[:=]?\s+(\d+)", "max_concurrency"),
+    )
+)
+
+
+_SPEED = re.compile(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
+_CLAUSE = re.compile(
+    r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
+    r"|instead of|from|to)\b|->|\u2192"
+)
+
+
+def _sentence(plain: str) -> list[dict[str, Any]] | None:
+    """A line of prose that sets one speed against the baseline's: a row for each, or None.
+
+    An accept length or rate in it belongs to the run that is not the baseline.
+    """
+    if len(_SPEED.findall(plain)) != 2:
+        return None
+    rows: list[dict[str, Any]] = []
+    rest: dict[str, Any] = {"extra": {}}
+    for clause in _CLAUSE.split(plain):
+        speed = _SPEED.search(clause)
+        value = value_of(speed[1]) if speed else None
+        if value is not None:
+            plain_run = is_baseline(clause)
+            rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
+        for pattern, field in _REPORT:
+            if field in ("accept_len", "accept_rate") and (match := pattern.search(clause)):
+                figure = value_of(match[1].rstrip(".,"))
+                if figure is not None:
+                    rest[field] = figure
+    if len(rows) != 2 or sum(row["label"] is not None for row in rows) != 1:
+        return None
+    return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
+
+
+_INPUT = re.compile(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")
+_OUTPUT = re.compile(r"(?i)\b(?:output|decode|generat\w+)\b")
+
+
+# A speed's own name is no name of a run.
+_GENERIC = re.compile(
+    r"(?i)\btok\w*\s*/|throughput|tok\w* per|^(?:output|generat\w+|decode|speed|result)s?\W*$"
+)
+_QUOTED = re.compile(r"^(?:>\s*)+|^[-*\u2022]\s+")
+
+
+def _label(line: str) -> str | None:
+    """What a line calls its run: the words before the speed, or those after it."""
+    plain = _QUOTED.sub("", line)
+    speed = _SPEED.search(plain)
+    if speed is None:
+        label = re.split(r"[:=]|\d", plain, maxsplit=1)[0]
+    else:
+        label = (
+            plain[: speed.start()].rstrip(" (:=-\u2013\u2014\u2192~\u2248") or plain[speed.end() :]
+        )
+    label = label.strip(" -*|,.;:")
+    return label if len(label) > 1 and not _GENERIC.search(label) else None
+
+
+def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
+    """Figures a client printed in words, blank lines between runs; engine lines are left out."""
+    out: list[Found] = []
+    current: dict[str, Any] = {}
+    first = 0
+    for number, line in enumerate([*lines, ""], 1):
+        plain = line.strip()
+        if not plain or skip(number):
+            if "output_tok_s" in current:
+                out.append((first, number - 1, {"extra": {}, **current}))
+            current = {}
+            continue
+        if len(plain) > 400:
+            continue
+        if not current and (told := _sentence(plain)):
+            out += [(number, number, fields) for fields in told]
+            continue
+        found = {}
+        for pattern, field in _REPORT:
+            if field not in found and (match := pattern.search(plain)):
+                value = value_of(match[1].rstrip(".,"))
+                if value is not None:
+                    found[field] = typed(field, value)
+        if _INPUT.search(plain) and not _OUTPUT.search(plain):
+            found.pop("output_tok_s", None)
+        if "output_tok_s" in found and "output_tok_s" in current:
+            out.append((first, number - 1, {"extra": {}, **current}))
+            current = {}
+        if found and not current:
+            first = number
+        if "output_tok_s" in found:
+            current.setdefault("label", _label(plain))
+        current |= found
+        if re.search(r"(?i)one request at a time|concurrency of 1\b|single request", plain):
+            current.setdefault("max_concurrency", 1)
+            first = first or number
+    return out
+
+
+_OF_POSITIONS = re.compile(r"(?i)\b(?:per|by|each)[ -]?(?:draft )?position\w*|\bposition\w* accept")
+_POSITION = re.compile(
+    r"(?i)^\W*(?:draft )?pos(?:ition)?\.?\s*#?(\d{1,2})\s*[:=|]\s*([\d.]+\d|\d)\s*%?\W*$"
+)
+_LISTED = re.compile(r"[:=]?\s*[\[(]?\s*((?:\d[\d.]*\s*%?\s*[,;/ ]\s*)+\d[\d.]*)\s*%?")
+_DRAFTS = re.compile(r"(?i)([\d,]+) (?:drafts|verif\w+)\b")
+
+
+def acceptance_by_position(lines: list[str]) -> list[Found]:
+    """Acceptance by draft position in words: one list after its name, or a line for each position.
+
+    `extra` holds per_position as written, `conditional` where the words or the figures say so (a
+    share of all drafts cannot rise with the position), and `drafts` where a number of them is told.
+    """
+    for at, line in enumerate(lines):
+        named = _OF_POSITIONS.search(line[:400])
+        if named is None:
+            continue
+        listed = _LISTED.match(re.sub(r"^[^\d:=\[]*", "", line[named.end() : 400]))
+        if listed is not None:
+            values = [
+                float(v.rstrip("."))
+                for v in re.findall(r"\d[\d.]*", listed[1])
+                if v.count(".") <= 1
+            ]
+            last = at + 1
+        else:
+            rows = [_POSITION.match(row) for row in lines[at + 1 : at + 33]]
+            count = next((i for i, row in enumerate(rows) if row is None), len(rows))
+            values = [float(row[2].rstrip(".")) for row in rows[:count] if row]
+            last = at + 1 + count
+        if len(values) < 2 or max(values) > 100:
+            continue
+        around = " ".join(lines[max(0, at - 2) : last + 2])[:2_000]
+        drafts = _DRAFTS.search(around)
+        extra: dict[str, Any] = {"per_position": values}
+        if "conditional" in around.lower() or any(b > a for a, b in itertools.pairwise(values)):
+            extra["conditional"] = "unconditional" not in around.lower()
+        if drafts and drafts[1].strip(","):
+            extra["drafts"] = int(drafts[1].replace(",", ""))
+        return [(at + 1, last, {"extra": extra})]
+    return []

@@ -1,0 +1,88 @@
+"""Figures told in words: names of runs, what they carry, and acceptance by position."""
+
+from __future__ import annotations
+
+import pytest
+
+from specdebug.sglang.bench_prose import told_by_label
+from specdebug.sglang.benches import BenchRun, read_benches
+
+
+def runs(text: str) -> tuple[BenchRun, ...]:
+    return read_benches(text).runs
+
+
+def test_a_line_of_prose_names_its_run_with_all_its_settings() -> None:
+    plain, one, many = runs(
+        "baseline 90 tok/s\n"
+        "R1 steps=1 topk=1 num_draft_tokens=16: 56.8 tok/s, accept length 1.6\n"
+        "R2 steps=15: 46.7 tok/s, accept length 1.89\n"
+    )
+    assert (plain.is_baseline, plain.output_tok_s) == (True, 90.0)
+    assert one.label == "R1 steps=1 topk=1 num_draft_tokens=16"
+    assert (one.num_steps, one.topk, one.requested_draft_tokens, one.draft_tokens) == (1, 1, 16, 2)
+    assert (many.num_steps, many.accept_len, many.is_baseline) == (15, 1.89, False)
+
+
+def test_a_quoted_reply_keeps_what_stands_in_brackets() -> None:
+    plain, draft = runs(
+        "> we tried it on two GPUs\n"
+        "> without spec: 61 tok/s\n"
+        "> with spec (num_steps=3, topk=1, draft tokens=4): 44 tok/s, accept len 1.62\n"
+    )
+    assert plain.is_baseline
+    assert (draft.num_steps, draft.topk, draft.draft_tokens) == (3, 1, 4)
+    assert draft.label == "with spec (num_steps=3, topk=1, draft tokens=4)"
+
+
+def test_the_words_after_a_speed_name_the_run_where_none_stand_before() -> None:
+    (run,) = runs("56.8 tok/s with EAGLE3, 3 steps\n")
+    assert (run.label, run.num_steps, run.is_baseline) == ("with EAGLE3, 3 steps", 3, False)
+
+
+def test_a_speeds_own_name_is_no_name_of_a_run() -> None:
+    (run,) = runs("Output throughput: 85.1 tok/s\n")
+    assert run.label is None
+
+
+def test_a_rows_name_fills_only_what_the_row_lacks() -> None:
+    table = (
+        "| config | tok/s | steps |\n|---|---|---|\n| EAGLE-3 steps 5, accept len 2.3 | 70 | 4 |\n"
+    )
+    (run,) = runs(table)
+    assert (run.num_steps, run.accept_len) == (4, 2.3)
+
+
+def test_the_name_of_a_baseline_carries_nothing() -> None:
+    assert told_by_label("baseline before EAGLE3 steps=3") == {}
+    assert told_by_label("R2") == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "listed", "conditional"),
+    [
+        ("per position acceptance: 0.71, 0.31, 0.22, 0.18\n", [0.71, 0.31, 0.22, 0.18], None),
+        ("acceptance per position = [62.0%, 18%, 4%]\n", [62.0, 18.0, 4.0], None),
+        ("Per-position acceptance: 0.7 0.3 0.45\n", [0.7, 0.3, 0.45], True),
+        ("conditional acceptance by position: 0.7 / 0.6 / 0.5\n", [0.7, 0.6, 0.5], True),
+        ("acceptance per position:\n pos 1: 71%\n pos 2: 22%\n\nend\n", [71.0, 22.0], None),
+    ],
+)
+def test_acceptance_by_position_is_read_as_a_list_or_line_by_line(
+    text: str, listed: list[float], conditional: bool | None
+) -> None:
+    (run,) = runs(text)
+    assert run.extra["per_position"] == listed
+    assert run.extra.get("conditional") == conditional
+
+
+def test_a_number_of_drafts_beside_the_positions_is_kept() -> None:
+    (run,) = runs("acceptance per position: 0.7, 0.3 (1,500 drafts)\n")
+    assert run.extra["drafts"] == 1500
+
+
+@pytest.mark.parametrize(
+    "text", ["per position we saw little\n", "by position: 0.7\n", "1, 2, 3\n"]
+)
+def test_words_without_a_list_are_no_positions(text: str) -> None:
+    assert runs(text) == ()
