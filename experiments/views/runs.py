@@ -18,6 +18,7 @@ from experiments import dispatch, lifecycle, queries, secrets
 from experiments.lifecycle.runs import workload_from
 from experiments.models import ConfigEntry, Investigation, Run
 from experiments.queries.comparison import name_of
+from experiments.queries.workers import why_it_waits
 from experiments.reports import build, run_plots
 from experiments.reports.plots import Plot
 from experiments.views import preflight
@@ -42,7 +43,11 @@ def _live(run: Run) -> dict[str, Any]:
         if name != "finished"
     ]
     hide = secrets.values_of(run.plan)
-    return {"phases": steps, "tail": tail(live_log(run), TAIL_LINES, hide=hide)}
+    return {
+        "phases": steps,
+        "tail": tail(live_log(run), TAIL_LINES, hide=hide),
+        "waits": why_it_waits(run),
+    }
 
 
 @require_safe

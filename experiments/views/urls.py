@@ -26,6 +26,7 @@ from experiments.views import (
     session,
     shared,
     sweeps,
+    workers,
 )
 
 urlpatterns = [
@@ -35,6 +36,8 @@ urlpatterns = [
     path("login/link/<str:token>/", session.login_link, name="login-link"),
     path("logout/", LogoutView.as_view(), name="logout"),
     path("healthz", session.healthz, name="healthz"),
+    path("workers/", workers.workers, name="workers"),
+    path("workers/<int:pk>/forget/", workers.forget, name="worker-forget"),
     path("check/", check.check, name="check"),
     path("findings/", board.findings, name="findings"),
     path("settings/", people.settings, name="settings"),
