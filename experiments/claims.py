@@ -6,7 +6,7 @@ two workers, or of a worker and a reaper, exactly one wins. Not how a run is que
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -31,14 +31,29 @@ class Beat:
     cancel: bool
 
 
-def claim_run(run_id: int, *, token: str, worker: str) -> Run | None:
+def claim_run(
+    run_id: int,
+    *,
+    token: str,
+    worker: str,
+    name: str = "",
+    gpus: int | None = None,
+    lacks: Iterable[str] = (),
+) -> Run | None:
     """Take a queued run for the task that holds `token`; None when there is nothing to take.
 
-    Claiming freezes the newest prediction of the run's hypothesis and binds that version to it.
+    A worker that gives its `name` takes only what it can run: runs for it or for any worker, that
+    need no more than its `gpus` (None: not known) and none of the engines it `lacks`. Claiming
+    freezes the newest prediction of the run's hypothesis and binds that version to it.
     """
     now = timezone.now()
     with transaction.atomic():
-        won = Run.objects.filter(pk=run_id, state=Run.State.QUEUED).update(
+        fit = Run.objects.filter(pk=run_id, state=Run.State.QUEUED).exclude(engine__in=lacks)
+        if name:
+            fit = fit.filter(needs_worker__in=("", name))
+        if gpus is not None:
+            fit = fit.filter(needs_gpus__lte=gpus)
+        won = fit.update(
             state=Run.State.RUNNING,
             claim=token,
             worker=worker[:200],

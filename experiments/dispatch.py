@@ -4,7 +4,7 @@ message was lost; it measures nothing and imports no worker."""
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,14 +16,17 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from experiments.claims import request_cancel
-from experiments.models import Run
+from experiments.models import Run, Worker
+from experiments.queries.workers import able
 from experiments.refusal import Refused
 from specdebug.celery import app
+from specdebug.sglang import ranks
 
 log = logging.getLogger(__name__)
 
 TASK = "workers.tasks.measure"
 QUEUE = "measure"
+LEASING = ("sglang",)  # engines that take whole GPUs; workers.engines has the same in `gpus`
 # A message younger than this may still be on its way, or with a worker that waits for its machine.
 SEND_AGAIN_AFTER_SECONDS = 15
 
@@ -35,16 +38,23 @@ def queue_run(run: Run) -> bool:
     and `send_waiting` sends it later. Raises Refused for a run that has ended.
     """
     won = Run.objects.filter(pk=run.pk, state=Run.State.DRAFT, recorded=False).update(
-        state=Run.State.QUEUED, queued_at=timezone.now(), reason=""
+        state=Run.State.QUEUED, queued_at=timezone.now(), reason="", needs_gpus=gpus_of(run)
     )
     run.refresh_from_db()
     if won:
         pk = run.pk
-        transaction.on_commit(lambda: _send(pk))
+        transaction.on_commit(lambda: _send_run(pk))
         return True
     if run.state in Run.ACTIVE:
         return False
     raise Refused(f"{run.label} is {run.get_state_display()}; repeat it to measure it again")
+
+
+def gpus_of(run: Run) -> int:
+    """GPUs on one host that a run's plan needs."""
+    if run.engine not in LEASING:
+        return 0
+    return ranks.gpus_needed(ranks.command_of(run.plan.get("server_args", [])))
 
 
 def cancel_run(run: Run) -> str:
@@ -76,7 +86,7 @@ def give_back(run_id: int, *, token: str, reason: str) -> bool:
         reason=f"queued again: {reason}",
     )
     if won:
-        transaction.on_commit(lambda: _send(run_id))
+        transaction.on_commit(lambda: _send_run(run_id))
     return bool(won)
 
 
@@ -84,7 +94,7 @@ def send_again(ids: Iterable[int]) -> None:
     """Send those of these runs that are queued: their messages went with the workers that had
     taken them."""
     for pk in Run.objects.filter(pk__in=ids, state=Run.State.QUEUED).values_list("pk", flat=True):
-        _send(pk)
+        _send_run(pk)
 
 
 def send_waiting(*, now: datetime) -> list[int]:
@@ -96,29 +106,67 @@ def send_waiting(*, now: datetime) -> list[int]:
     waiting = Run.objects.filter(
         state=Run.State.QUEUED, queued_at__lt=now - timedelta(seconds=SEND_AGAIN_AFTER_SECONDS)
     ).order_by("queued_at", "pk")
-    ids = list(waiting.values_list("pk", flat=True))
-    if not ids or _messages_waiting() != 0:
-        return []
-    return [pk for pk in ids if _send(pk)]
+    rows = list(waiting.only("pk", "engine", "needs_gpus", "needs_worker"))
+    workers = list(Worker.objects.all()) if rows else []
+    depths: dict[str, int | None] = {}
+    sent = []
+    for run in rows:
+        queues = queues_for(run, workers)
+        for queue in queues:
+            if queue not in depths:
+                depths[queue] = _messages_waiting(queue)
+        if _send_to([queue for queue in queues if depths[queue] == 0], run.pk):
+            sent.append(run.pk)
+    return sent
 
 
-def _send(pk: int) -> bool:
+def queue_of(name: str) -> str:
+    """The queue of one worker alone."""
+    return f"{QUEUE}.{name}"
+
+
+def queues_for(run: Run, workers: Sequence[Worker]) -> list[str]:
+    """Where a run's message goes: to all, or to each worker alone that can run it.
+
+    Several messages for one run do no harm, for one task gets the claim. None where no worker that
+    was ever heard of can: the row waits until there is one.
+    """
+    fit = able(run, workers)
+    if len(fit) == len(workers):
+        return [QUEUE]
+    return [queue_of(worker.name) for worker in fit]
+
+
+def _send_run(pk: int) -> bool:
+    run = Run.objects.only("pk", "engine", "needs_gpus", "needs_worker").filter(pk=pk).first()
+    if run is None:
+        return False
+    return _send_to(queues_for(run, list(Worker.objects.all())), pk)
+
+
+def _send_to(queues: Sequence[str], pk: int) -> bool:
+    """To each of the queues; whether one of them took it."""
+    took = [_send(pk, queue=queue) for queue in queues]
+    return any(took)
+
+
+def _send(pk: int, task: str = TASK, queue: str = QUEUE) -> bool:
     """False where the broker is away; the row is still queued then."""
     try:
         with _connection() as connection:
-            app.send_task(TASK, args=[pk], queue=QUEUE, retry=False, connection=connection)
+            app.send_task(task, args=[pk], queue=queue, retry=False, connection=connection)
     except (OperationalError, OSError) as problem:
-        log.warning("run %s stays queued, the broker does not answer: %s", pk, problem)
+        log.warning("%s %s stays queued, the broker does not answer: %s", task, pk, problem)
         return False
     return True
 
 
-def _messages_waiting() -> int | None:
-    """Messages in the measuring queue that no worker has taken; None where the broker is away."""
+def _messages_waiting(queue: str = QUEUE) -> int | None:
+    """Messages in a queue that no worker has taken; None where the broker is away."""
     try:
         with _connection() as connection:
             channel: Any = connection.default_channel
-            return int(channel.queue_declare(QUEUE, passive=True).message_count)
+            return int(channel.queue_declare(queue, passive=True).message_count)
     except ChannelError:
         return 0  # an empty queue is none for Redis
     except (OperationalError, OSError) as problem:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from specdebug.sglang.flags import parse_argv
+from specdebug.sglang import ranks
 from workers import gpu_locks, gpus
 from workers.gpus import Gpu, NoGpus, Nvml
 from workers.plan import RunEnded, ShouldStop
@@ -133,27 +133,16 @@ def needed(server_args: Sequence[str], *, env: Mapping[str, str] | None = None) 
 
     Raises RunEnded for a command that chooses its GPUs itself.
     """
-    command = parse_argv(("python", "-m", "sglang.launch_server", *server_args))
-
-    def number(name: str, otherwise: int) -> int:
-        value = command.value(name)
-        return value if isinstance(value, int) and value > 0 else otherwise
-
-    device = command.value("device")
-    if isinstance(device, str) and device != "cuda":
-        return Need(0)
+    command = ranks.command_of(server_args)
+    first = command.value("base_gpu_id")
     # A first GPU would count from those that the lease chose, and could lead out of them.
-    if number("base_gpu_id", 0):
+    if isinstance(first, int) and first > 0:
         raise RunEnded(
             "failed",
             "--base-gpu-id: the worker chooses free GPUs itself; leave it out, or name the GPUs in "
             "CUDA_VISIBLE_DEVICES of the plan's environment.",
         )
-    count = number("tp_size", 1) * number("pp_size", 1) // number("nnodes", 1)
-    if not command.value("enable_dp_attention"):
-        count *= number("dp_size", 1)
-    step = number("gpu_id_step", 1)
-    return Need(max(1, (count - 1) * step + 1), (env or {}).get("CUDA_VISIBLE_DEVICES"))
+    return Need(ranks.gpus_needed(command), (env or {}).get("CUDA_VISIBLE_DEVICES"))
 
 
 # ---- taking them ---------------------------------------------------------------------------------

@@ -17,15 +17,22 @@ from types import FrameType
 from typing import Any
 
 from celery import shared_task
-from celery.signals import worker_process_init, worker_ready, worker_shutting_down
+from celery.signals import (
+    celeryd_after_setup,
+    worker_process_init,
+    worker_ready,
+    worker_shutdown,
+    worker_shutting_down,
+)
 from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from experiments import dispatch, groups, intake, lifecycle
+from experiments.lifecycle import workers
 from experiments.models import Run
 from experiments.refusal import ClaimLost, Refused
-from workers import engines, lease, reaper, runner
+from workers import engines, lease, presence, reaper, runner
 from workers.heart import Beat, Heart
 from workers.plan import Progress, RunOutcome, RunPlan
 
@@ -42,6 +49,7 @@ SAVE_PATIENCE = 60.0
 _shutting_down = mmap.mmap(-1, 1)
 _by_signal = False
 _in_pool = False  # whether this process is a worker's child, made to run tasks
+_presence: presence.Presence | None = None  # in a measuring worker's main process
 
 
 @shared_task(name="workers.tasks.measure")
@@ -49,7 +57,17 @@ def measure(run_id: int) -> None:
     """Measure a queued run; does nothing for a run that another task has or that is not queued."""
     with _machine(run_id) as free:
         token = secrets.token_hex(16)
-        run = lifecycle.claim_run(run_id, token=token, worker=_name()) if free else None
+        able = presence.look().ability
+        run = None
+        if free:
+            run = lifecycle.claim_run(
+                run_id,
+                token=token,
+                worker=f"{able.worker}:{os.getpid()}",
+                name=able.worker,
+                gpus=able.gpus,
+                lacks=able.lacks,
+            )
         if run is None:
             return
         reaper.sweep(settings.RUN_DIR)  # an engine without a worker would be measured along
@@ -83,6 +101,49 @@ def reap() -> None:
 @worker_ready.connect
 def _begin(**_: Any) -> None:
     reaper.sweep(settings.RUN_DIR)
+
+
+@celeryd_after_setup.connect
+def _also_by_name(instance: Any, **_: Any) -> None:
+    """A worker that measures also takes what is sent to it alone, and tells of itself."""
+    if dispatch.QUEUE in instance.app.amqp.queues.consume_from:
+        instance.app.amqp.queues.select_add(dispatch.queue_of(presence.name()))
+        worker_ready.connect(_appear)
+
+
+def _appear(**_: Any) -> None:
+    global _presence
+    started_at = timezone.now()
+
+    def tell(seen: presence.Seen) -> None:
+        told = workers.Told(
+            name=seen.ability.worker,
+            host=seen.host,
+            pid=seen.pid,
+            version=seen.version,
+            gpu_count=seen.ability.gpus,
+            gpus=seen.gpus,
+            gpu_problem=seen.problem,
+            lacks=seen.ability.lacks,
+        )
+        try:
+            workers.hear_of(told, started_at=started_at, now=timezone.now())
+        except Error as problem:
+            log.warning("this worker could not register: %s", problem)
+            connection.close()
+
+    _presence = presence.Presence(tell, done=lambda: connection.close())
+    _presence.start()
+
+
+@worker_shutdown.connect
+def _disappear(**_: Any) -> None:
+    if _presence is None:
+        return
+    _presence.stop()
+    with contextlib.suppress(Error):  # the record is away: the page says so in half a minute
+        workers.say_good_bye(name=presence.name(), pid=os.getpid(), now=timezone.now())
+    connection.close()
 
 
 @worker_process_init.connect
@@ -241,7 +302,3 @@ def _until_signalled() -> Iterator[None]:
         if _by_signal:
             _by_signal = False
             os.kill(os.getpid(), signal.SIGTERM)  # whoever sent it waits for our end
-
-
-def _name() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}"

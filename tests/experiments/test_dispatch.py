@@ -148,7 +148,7 @@ def test_old_queued_runs_are_sent_again_oldest_first_when_no_message_is_there(
         dispatch.queue_run(run)
         age(run, seconds)
     Run.objects.filter(pk=runs[3].pk).update(state=Run.State.RUNNING)
-    monkeypatch.setattr(dispatch, "_messages_waiting", lambda: 0)
+    monkeypatch.setattr(dispatch, "_messages_waiting", lambda queue: 0)
     expected = [runs[1].pk, runs[0].pk]
     assert dispatch.send_waiting(now=timezone.now()) == expected
     assert [args[0] for _, args, _ in sent] == expected
@@ -161,7 +161,7 @@ def test_nothing_is_sent_again_while(
     run = draft()
     dispatch.queue_run(run)
     age(run, 60)
-    monkeypatch.setattr(dispatch, "_messages_waiting", lambda: messages)
+    monkeypatch.setattr(dispatch, "_messages_waiting", lambda queue: messages)
     assert dispatch.send_waiting(now=timezone.now()) == []
     assert sent == []
 

@@ -35,12 +35,12 @@ def sent(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The ids of runs that were sent to the broker, of which there is none here."""
     ids: list[int] = []
 
-    def send(pk: int) -> bool:
+    def send(pk: int, task: str = "", queue: str = "") -> bool:
         ids.append(pk)
         return True
 
     monkeypatch.setattr(dispatch, "_send", send)
-    monkeypatch.setattr(dispatch, "_messages_waiting", lambda: 0)
+    monkeypatch.setattr(dispatch, "_messages_waiting", lambda queue: 0)
     return ids
 
 
