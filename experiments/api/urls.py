@@ -19,6 +19,7 @@ from experiments.api import (
     prometheus,
     runs,
     searching,
+    sweeps,
     webhooks,
     workers,
 )
@@ -48,6 +49,7 @@ register_converter(Code, "code")
 ONE = "investigations/<slug:slug>"
 RUN = f"{ONE}/runs/<number:number>"
 HYPOTHESIS = f"{ONE}/hypotheses/<number:number>"
+SWEEP = f"{ONE}/sweeps/<number:number>"
 FINDING = f"{ONE}/findings/<code:code>"
 
 v1 = [
@@ -100,6 +102,10 @@ v1 = [
     path(f"{ONE}/archive", archives.Archive.as_view()),
     path(f"{ONE}/runs.csv", archives.RunsCsv.as_view()),
     path(f"{ONE}/runs", runs.Runs.as_view()),
+    path(f"{ONE}/sweeps", sweeps.Sweeps.as_view()),
+    path(SWEEP, sweeps.OneSweep.as_view()),
+    path(f"{SWEEP}/stop", sweeps.StopSweep.as_view()),
+    path(f"{SWEEP}/resume", sweeps.ResumeSweep.as_view()),
     path(f"{ONE}/script-runs", runs.ScriptRuns.as_view()),
     path(f"{ONE}/recorded-runs", runs.RecordedRuns.as_view()),
     path(RUN, runs.OneRun.as_view()),

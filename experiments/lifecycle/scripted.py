@@ -15,7 +15,7 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from experiments import arguments, summaries
+from experiments import arguments, secrets, summaries
 from experiments.claims import bind_prediction
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.runs import _check_plan
@@ -75,6 +75,7 @@ def start_scripted_run(
     for row in (hypothesis, baseline, follows):
         if row is not None and row.investigation_id != investigation.pk:
             raise Refused(f"{row.label} belongs to another investigation")
+    server_args, env = secrets.hidden(server_args, env or {})
     asked = arguments.requested_of(server_args) if server_args else {}
     now = timezone.now()
     with transaction.atomic():

@@ -1,4 +1,5 @@
-"""The `specdebug` command: check, preflight and explain, on one's own machine, without a server."""
+"""The `specdebug` command: check, preflight and explain work on one's own machine without a server;
+the commands that talk to one are in `commands` and loaded when they are asked for."""
 
 from __future__ import annotations
 
@@ -20,8 +21,15 @@ LARGEST_STDIN = 1 << 30
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command; returns 0 without a fault, 1 with faults, 2 with unusable input or usage."""
-    parser = _parser()
-    args = parser.parse_args(argv)
+    words = list(sys.argv[1:] if argv is None else argv)
+    rest: list[str] = []
+    if words[:1] in (["run"], ["sweep"]) and "--" in words:
+        # What follows is the engine's; argparse would take our own options for it, too.
+        rest = words[words.index("--") + 1 :]
+        words = words[: words.index("--")]
+    parser = _parser(words[0] if words else None)
+    args = parser.parse_args(words)
+    args.command_name, args.server_args = words[0], rest
     try:
         code: int = args.run(args)
     except BrokenPipeError:
@@ -34,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(chosen: str | None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="specdebug",
         description="Find out why speculative decoding is slow, from logs, commands and configs.",
@@ -64,6 +72,10 @@ def _parser() -> argparse.ArgumentParser:
     explain = commands.add_parser("explain", help="explain a finding code, or list all codes")
     explain.add_argument("code", nargs="?", help="a code such as draft-tokens-overridden")
     explain.set_defaults(run=_explain)
+    if chosen not in commands.choices:
+        from specdebug.client import commands as with_server
+
+        with_server.add(commands, chosen)
     return parser
 
 

@@ -56,28 +56,34 @@ def _answers(schema: Any, program: Caller, places: dict[str, Any], examples: int
     """What is wrong with the answers to made-up requests, one line each."""
     wrong: list[str] = []
     for found in schema.get_all_operations():
-        operation = found.ok()
-
-        @settings(
-            max_examples=examples,
-            deadline=None,
-            database=None,
-            derandomize=True,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        @given(case=operation.as_strategy(), known=st.integers(0, 3))
-        def ask(case: Any, known: int, operation: Any = operation) -> None:
-            # Three times in four the path leads somewhere.
-            if known:
-                for name in case.path_parameters or {}:
-                    case.path_parameters[name] = places.get(name, case.path_parameters[name])
-            problem = _asked(program, case)
-            if problem:
-                wrong.append(f"{operation.method.upper()} {operation.path}: {problem}")
-
-        ask()
+        _try(program, found.ok(), places, examples, wrong)
     return sorted(set(wrong))
+
+
+def _try(
+    program: Caller, operation: Any, places: dict[str, Any], examples: int, wrong: list[str]
+) -> None:
+    """Made-up requests to one operation; what is wrong with the answers goes into `wrong`."""
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        derandomize=True,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(case=operation.as_strategy(), known=st.integers(0, 3))
+    def ask(case: Any, known: int) -> None:
+        # Three times in four the path leads somewhere.
+        if known:
+            for name in case.path_parameters or {}:
+                case.path_parameters[name] = places.get(name, case.path_parameters[name])
+        problem = _asked(program, case)
+        if problem:
+            wrong.append(f"{operation.method.upper()} {operation.path}: {problem}")
+
+    ask()
 
 
 def _asked(program: Caller, case: Any) -> str:
