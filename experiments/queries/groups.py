@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from experiments.models import Repeat, Run, RunGroup
 from experiments.queries.figures import figures_of
@@ -31,7 +31,11 @@ def look(group: RunGroup, runs: Sequence[Run]) -> Outlook:
 def _rival(group: RunGroup) -> Measured | None:
     """The figures of the run without a draft, where the group names one."""
     base = group.baseline
-    return None if base is None else _figures([base]).get(base.pk)
+    found = None if base is None else _figures([base]).get(base.pk)
+    if base is None or found is None:
+        return None
+    running = base.plan.get("workload", {}).get("concurrency")
+    return replace(found, running=running if isinstance(running, int) else None)
 
 
 def measured_of(group: RunGroup, runs: Sequence[Run]) -> dict[int, Measured]:
@@ -95,12 +99,12 @@ class PointRow:
 
 @dataclass(frozen=True)
 class GroupPage:
-    """A group with its points in the order of the plan. drift: the control's last run held against
-    its first, None where it ran once."""
+    """A group with its points in the order of the plan. best: one for each load. drift: the
+    control's last run held against its first, None where it ran once."""
 
     group: RunGroup
     rows: tuple[PointRow, ...]
-    best: PointRow | None
+    best: tuple[PointRow, ...]
     drift: Comparison | None
     control: tuple[Run, ...]
     active: Run | None
@@ -109,10 +113,14 @@ class GroupPage:
     @property
     def rival_wins(self) -> bool:
         """Whether the run without a draft is faster than the best point, once all is done."""
-        best = self.best.figures if self.best else None
-        if best is None or self.rival is None or self.group.state != RunGroup.State.DONE:
+        if self.rival is None or not self.best or self.group.state != RunGroup.State.DONE:
             return False
-        return self.rival.mean > best.mean
+        alike = [
+            row.figures.mean
+            for row in self.best
+            if row.figures and self.rival.running in (None, row.point.concurrency)
+        ]
+        return bool(alike) and self.rival.mean > max(alike)
 
     @property
     def measured(self) -> int:
@@ -136,7 +144,7 @@ def group_page(slug: str, number: int) -> GroupPage:
         rows = _comparison_rows(group, runs)
         control = rows[0].runs if rows else ()
         drift = _drift(control)
-    best = next((row for row in rows if row.how == "best"), None)
+    best = tuple(row for row in rows if row.how == "best")
     active = next((run for run in runs if run.state not in Run.ENDED), None)
     return GroupPage(group, tuple(rows), best, drift, control, active, rival)
 
@@ -154,14 +162,15 @@ def _sweep_rows(group: RunGroup, runs: Sequence[Run], rival: Measured | None) ->
     for index, point in enumerate(points_of(group)):
         own = _runs_of(group, runs, index)
         how, why = _how(group, index, own, figures)
-        if index == told.best:
+        first = told.best.get(point.concurrency)
+        if index == first:
             how = "best"
         elif index in told.within:
             how = "within noise of it"
         known = figures.get(index)
         against = None
-        if known is not None and told.best is not None and index != told.best:
-            best = figures[told.best].tok_s
+        if known is not None and first is not None and index != first:
+            best = figures[first].tok_s
             against = compare(best, known.tok_s, pooled_cv=SPREAD, say_repeats=False)
         rows.append(PointRow(point, own, known, how, why, against))
     return rows

@@ -37,7 +37,7 @@ def course(page: GroupPage) -> Plot | None:
     bottom, left = 200.0, 6.0
     first, last = placed[0][0], placed[-1][0]
     said = "; ".join(f"{row.point.name}: {_mean(row):.1f} tok/s" for _, row in known)
-    best = page.best.point.name if page.best else "none"
+    best = ", ".join(row.point.name for row in page.best) or "none"
     drawing = Drawing(bottom + 36, f"Throughput over {axes[0]}: {said}. Best: {best}.")
 
     def at(x: float) -> float:
@@ -63,11 +63,9 @@ def course(page: GroupPage) -> Plot | None:
         for value in row.figures.tok_s if row.figures else ():
             drawing.dot(at(x), down(value), 2.5, "fill-1 soft", f"{value:.1f} tok/s")
         drawing.dot(at(x), down(_mean(row)), 4.5, "fill-1 dot", f"{_mean(row):.1f} tok/s")
-    if page.best is not None and page.best.figures is not None:
-        x = _number(page.best.point.values.get(axes[0])) or 0.0
-        drawing.text(
-            at(x), down(_mean(page.best)) - 10, f"{_mean(page.best):.1f}", "name", "middle"
-        )
+    for top_row in page.best:
+        mean, x = _mean(top_row), _number(top_row.point.values.get(axes[0])) or 0.0
+        drawing.text(at(x), down(mean) - 10, f"{mean:.1f}", "name", "middle")
     head = (axes[0], "mean, tok/s", "n", "accept length", "step, ms", "how it stands")
     table = tuple(
         (

@@ -20,13 +20,14 @@ SPREAD = 0.03
 @dataclass(frozen=True)
 class Measured:
     """A point's figures: tok_s per repeat, the pooled accept length and the acceptance histogram
-    (None without speculation), the step time in ms."""
+    (None without speculation), the step time in ms; of a rival, the requests it ran at once."""
 
     tok_s: tuple[float, ...]
     accept_len: float | None = None
     histogram: tuple[int, ...] | None = None
     step_ms: float | None = None
     label: str = ""
+    running: int | None = None
 
     @property
     def mean(self) -> float:
@@ -43,12 +44,13 @@ class Bound:
 
 @dataclass(frozen=True)
 class Outlook:
-    """best: index of the best measured point, None without one. within: indices that noise cannot
-    tell from it, itself included. cannot_win: index -> why. next: what to measure now, None when
-    nothing is left that could win.
+    """best: of each load (requests at once), the index of its best measured point; loads are not
+    rivals, for more requests at once always make more tokens. within: indices that noise cannot
+    tell from the best of their load, itself included. cannot_win: index -> why. next: what to
+    measure now, None when nothing is left that could win.
     """
 
-    best: int | None
+    best: Mapping[int | None, int]
     within: tuple[int, ...]
     cannot_win: Mapping[int, str]
     next: int | None
@@ -66,8 +68,11 @@ def outlook(
     `out`: points that are not to be measured whatever they promise, for they failed. `rival`: what
     must be beaten as well, the run without a draft.
     """
-    best = max(measured, key=lambda i: measured[i].mean, default=None)
-    floor, holder = _floor(points, measured, best, rival)
+    best: dict[int | None, int] = {}
+    for index, one in measured.items():
+        load = points[index].concurrency
+        if load not in best or one.mean > measured[best[load]].mean:
+            best[load] = index
     cannot: dict[int, str] = {}
     bounds: dict[int, Bound] = {}
     left = [i for i in range(len(points)) if i not in measured and i not in out]
@@ -76,13 +81,14 @@ def outlook(
         if found is None:
             continue
         bounds[index] = found
+        floor, holder = _floor(points, measured, best, rival, points[index].concurrency)
         if floor is not None and found.tok_s < floor * (1 - SPREAD):
             cannot[index] = (
                 f"at most {found.tok_s:.3g} tok/s ({found.why}), and {holder} has {floor:.3g}"
             )
     return Outlook(
         best=best,
-        within=_within(measured, best),
+        within=_within(points, measured, best),
         cannot_win=cannot,
         next=_next(points, measured, [i for i in left if i not in cannot], bounds),
     )
@@ -91,12 +97,16 @@ def outlook(
 def _floor(
     points: Sequence[Point],
     measured: Mapping[int, Measured],
-    best: int | None,
+    best: Mapping[int | None, int],
     rival: Measured | None,
+    load: int | None,
 ) -> tuple[float | None, str]:
-    """What is to be beaten, and whose it is."""
-    if best is not None and (rival is None or measured[best].mean >= rival.mean):
-        return measured[best].mean, points[best].name
+    """What is to be beaten at a load, and whose it is."""
+    if rival is not None and rival.running not in (None, load):
+        rival = None
+    index = best.get(load)
+    if index is not None and (rival is None or measured[index].mean >= rival.mean):
+        return measured[index].mean, points[index].name
     if rival is not None:
         return rival.mean, rival.label or "the run without a draft"
     return None, ""
@@ -147,13 +157,14 @@ def _longest(histogram: Sequence[int], depth: int, steps: int) -> float:
     return length + max(0, steps - depth) * (reached[-1] if reached else 1.0)
 
 
-def _within(measured: Mapping[int, Measured], best: int | None) -> tuple[int, ...]:
-    if best is None:
-        return ()
+def _within(
+    points: Sequence[Point], measured: Mapping[int, Measured], best: Mapping[int | None, int]
+) -> tuple[int, ...]:
     found = []
     for index, one in measured.items():
-        told = compare(measured[best].tok_s, one.tok_s, pooled_cv=SPREAD, say_repeats=False)
-        if index == best or told.high is None or told.high >= 1.0:
+        first = best[points[index].concurrency]
+        told = compare(measured[first].tok_s, one.tok_s, pooled_cv=SPREAD, say_repeats=False)
+        if index == first or told.high is None or told.high >= 1.0:
             found.append(index)
     return tuple(sorted(found))
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from specdebug.sglang.flags import parse_argv
@@ -123,10 +123,34 @@ def plan_sweep(
         elif first.name == point.name:
             dropped.append(Dropped(point.name, "it is in the list already", first.name))
         else:
-            because = f": {changed}" if changed else ""
-            why = f"the engine runs it as {first.name}{because}"
+            why = f": {changed}" if changed else ""
             dropped.append(Dropped(point.name, why, first.name))
-    return Sweep(tuple(points), tuple(dropped))
+    return _named(points, dropped)
+
+
+def _named(points: Sequence[Point], dropped: Sequence[Dropped]) -> Sweep:
+    """Name the points by what tells them apart: an axis that came to nothing is no name."""
+    axes = dict.fromkeys(axis for point in points for axis in point.values)
+    telling = [a for a in axes if len({str(p.values.get(a)) for p in points}) > 1]
+    short = {p.name: _name({a: v for a, v in p.values.items() if a in telling}) for p in points}
+    names = {old: new or old for old, new in short.items()}
+    return Sweep(
+        tuple(replace(point, name=names[point.name]) for point in points),
+        tuple(
+            replace(
+                one,
+                why=f"the engine runs it as {names[one.same_as]}{one.why}",
+                same_as=names[one.same_as],
+            )
+            if one.same_as and one.same_as != one.name
+            else one
+            for one in dropped
+        ),
+    )
+
+
+def _name(values: Values) -> str:
+    return ", ".join(f"{axis.replace('_', ' ')} {value}" for axis, value in values.items())
 
 
 def _made(
@@ -137,7 +161,7 @@ def _made(
     env: Mapping[str, str] | None,
 ) -> tuple[Point, str, str] | Dropped:
     """A point, the key of what it is in force, and what the release changes of it."""
-    name = ", ".join(f"{axis} {value}" for axis, value in values.items())
+    name = _name(values)
     flags = {FLAGS.get(axis, axis): v for axis, v in values.items() if axis != CONCURRENCY}
     args = with_flags(base, flags)
     told = predict(args, release=release, env=env)

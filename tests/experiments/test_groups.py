@@ -93,9 +93,9 @@ def test_a_sweep_makes_and_queues_one_run_after_another(
     assert (group.state, group.reason) == ("done", "every setting that could win is measured")
     page = group_page(investigation.slug, group.number)
     assert page.measured == 3
-    assert page.best is not None
-    assert page.best.figures is not None
-    assert page.best.figures.mean == pytest.approx(52.104)
+    (best,) = page.best
+    assert best.figures is not None
+    assert best.figures.mean == pytest.approx(52.104)
 
 
 def test_settings_that_come_out_the_same_are_never_run(investigation: Investigation) -> None:
@@ -105,8 +105,8 @@ def test_settings_that_come_out_the_same_are_never_run(investigation: Investigat
     )
     assert len(group.plan["points"]) == 1
     assert [one["name"] for one in group.dropped] == [
-        "steps 1, draft_tokens 8",
-        "steps 1, draft_tokens 16",
+        "steps 1, draft tokens 8",
+        "steps 1, draft tokens 16",
     ]
     assert finish(first(group), 50.0) is None
     group.refresh_from_db()
