@@ -11,7 +11,7 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 from experiments import lifecycle, queries
 from experiments.reports import build
 from experiments.reports.lanes import lanes, places
-from experiments.reports.next_steps import next_steps
+from experiments.reports.taking_up import offers
 from experiments.views.compare import plot_file
 from experiments.views.forms import CloseForm, EditForm, InvestigationForm
 from experiments.views.found import found
@@ -26,7 +26,7 @@ def investigation(request: HttpRequest, slug: str) -> HttpResponse:
     if page.dossier.runs or page.dossier.hypotheses:
         context["map"] = lanes(page.dossier, context["goal_line"])
         context["stretches"] = places(page.dossier).stretches
-        context["advice"] = next_steps(page)
+        context["advice"] = offers(page)
     return render(request, "investigation.html", context)
 
 

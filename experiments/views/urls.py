@@ -26,6 +26,7 @@ from experiments.views import (
     session,
     shared,
     sweeps,
+    taking_up,
     workers,
 )
 
@@ -56,6 +57,7 @@ urlpatterns = [
     path("i/<slug:slug>/", investigations.investigation, name="investigation"),
     path("i/<slug:slug>/edit/", investigations.edit, name="investigation-edit"),
     path("i/<slug:slug>/close/", closing.close, name="investigation-close"),
+    path("i/<slug:slug>/advice/<slug:key>/take/", taking_up.take, name="advice-take"),
     path("i/<slug:slug>/account/", accounts.account, name="account"),
     path("i/<slug:slug>/account/<int:pk>/forget/", accounts.forget_curve, name="curve-forget"),
     path("i/<slug:slug>/reopen/", investigations.reopen, name="investigation-reopen"),

@@ -33,7 +33,9 @@ _PRICE: dict[Effort, float] = {
 class Advice:
     """One experiment. settles: the question it answers; prediction: what either outcome means.
 
-    worth: rank score, what it settles over what it costs; higher is better, no unit.
+    worth: rank score, what it settles over what it costs; higher is better, no unit. key: its kind,
+    the same each time it is given. run: label of the run that it starts from; num_steps: the depth
+    it asks for (next_run.py makes a run of them).
     """
 
     action: str
@@ -41,6 +43,9 @@ class Advice:
     effort: Effort
     prediction: str
     worth: float
+    key: str = ""
+    run: str | None = None
+    num_steps: int | None = None
 
 
 def advise(case: Case, open_codes: Iterable[str] = ()) -> tuple[Advice, ...]:
@@ -61,8 +66,18 @@ def advise(case: Case, open_codes: Iterable[str] = ()) -> tuple[Advice, ...]:
     return tuple(sorted(found, key=lambda a: -a.worth))
 
 
-def _advice(action: str, settles: str, effort: Effort, prediction: str, weight: float) -> Advice:
-    return Advice(action, settles, effort, prediction, round(weight / _PRICE[effort], 2))
+def _advice(
+    action: str,
+    settles: str,
+    effort: Effort,
+    prediction: str,
+    weight: float,
+    key: str,
+    run: str | None = None,
+    num_steps: int | None = None,
+) -> Advice:
+    worth = round(weight / _PRICE[effort], 2)
+    return Advice(action, settles, effort, prediction, worth, key, run, num_steps)
 
 
 def _accept_len(case: Case, codes: set[str]) -> Advice | None:
@@ -87,6 +102,8 @@ def _accept_len(case: Case, codes: set[str]) -> Advice | None:
         "one request",
         prediction,
         12.0,
+        "accept-length",
+        run.label,
     )
 
 
@@ -107,6 +124,8 @@ def _overhead(case: Case, codes: set[str]) -> Advice | None:
         "one run",
         f"without it {main.label} would reach up to {without:.0f} tok/s at the same acceptance",
         18.0,
+        "overhead",
+        main.label,
     )
 
 
@@ -131,6 +150,8 @@ def _positions(case: Case, codes: set[str]) -> Advice | None:
         "a healthy first position with a drop after it clears the layers; a low first one accuses "
         "them",
         9.0 if doubt else 3.0,
+        "positions",
+        spec[-1].label,
     )
 
 
@@ -145,6 +166,8 @@ def _baseline(case: Case, codes: set[str]) -> Advice | None:
             "one run",
             "without it nothing can be called slower or faster",
             16.0,
+            "plain-run",
+            next(r.label for r in speculative_runs(case) if r.tok_s),
         )
     if len(base.samples) >= 3:
         return None
@@ -155,6 +178,8 @@ def _baseline(case: Case, codes: set[str]) -> Advice | None:
         "several runs",
         f"if it stays at {base.tok_s:.4g} tok/s the cost account stands as it is",
         10.0,
+        "repeat-baseline",
+        base.label,
     )
 
 
@@ -169,6 +194,9 @@ def _second_depth(case: Case, codes: set[str]) -> Advice | None:
         "one run",
         "the slope is the cost of a draft step, the rest is fixed",
         10.0,
+        "second-depth",
+        points[0].label,
+        other,
     )
 
 
@@ -185,6 +213,9 @@ def _best_depth(case: Case, codes: set[str]) -> Advice | None:
         "one run",
         f"predicted {best.low:.0f} to {best.high:.0f} tok/s",
         8.0,
+        "best-depth",
+        next((r.label for r in speculative_runs(case) if r.step_ms is not None), None),
+        best.num_steps,
     )
 
 
@@ -197,6 +228,7 @@ def _release(case: Case, codes: set[str]) -> Advice | None:
         "no run",
         "",
         5.0,
+        "release",
     )
 
 
@@ -210,6 +242,8 @@ def _repeats(case: Case, codes: set[str]) -> Advice | None:
         "several runs",
         "at a spread of 3 % eight repeats each show a change of 5 %",
         9.0,
+        "repeat-variants",
+        single[-1].label,
     )
 
 
@@ -222,4 +256,5 @@ def _prompts(case: Case, codes: set[str]) -> Advice | None:
         "one run",
         "",
         12.0,
+        "real-prompts",
     )
