@@ -12,7 +12,10 @@ from specdebug.sglang.bench_tables import Found, is_baseline, typed, value_of
 _IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (field, re.compile(pattern, re.IGNORECASE))
     for field, pattern in (
-        ("num_steps", r"(?:num[_ -]?)?steps?\s*[=:_-]?\s*(\d{1,3})\b|\b(\d{1,3})[ -]steps?\b"),
+        (
+            "num_steps",
+            r"(?:num[_ -]?)?steps?\s*(?:[=:_-]|to|of|is)?\s*(\d{1,3})\b|\b(\d{1,3})[ -]steps?\b",
+        ),
         ("topk", r"top[_ -]?k\s*[=:_-]?\s*(\d{1,3})\b"),
         (
             "requested_draft_tokens",
@@ -72,7 +75,7 @@ _CLAUSE = re.compile(
 def _sentence(plain: str) -> list[dict[str, Any]] | None:
     """A line of prose that sets one speed against the baseline's: a row for each, or None.
 
-    An accept length or rate in it belongs to the run that is not the baseline.
+    Acceptance and draft arguments in it belong to the run that is not the baseline.
     """
     if len(_SPEED.findall(plain)) != 2:
         return None
@@ -84,6 +87,11 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
         if value is not None:
             plain_run = is_baseline(clause)
             rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
+        if value is None or not is_baseline(clause):
+            told = told_by_label(clause)
+            for field in ("num_steps", "topk", "requested_draft_tokens"):
+                if field in told:
+                    rest.setdefault(field, told[field])
         for pattern, field in _REPORT:
             if field in ("accept_len", "accept_rate") and (match := pattern.search(clause)):
                 figure = value_of(match[1].rstrip(".,"))

@@ -254,3 +254,12 @@ def test_vllms_json_holds_acceptance_by_position() -> None:
     assert (run.accept_len, run.extra["per_position"]) == (1.18, [0.14, 0.04])
     (run,) = read_benches(row + '"spec_decode_per_position_acceptance_rates": ["x"]}').runs
     assert "per_position" not in run.extra
+
+
+def test_a_sentence_gives_the_drafting_run_its_arguments() -> None:
+    asked = "num_steps=1, topk=1, draft tokens 16"
+    text = f"Without speculation 90 tok/s, with EAGLE3 ({asked}) 56.8 tok/s"
+    plain, drafting = read_benches(text).runs
+    assert (plain.output_tok_s, plain.num_steps) == (90.0, None)
+    assert drafting.output_tok_s == 56.8
+    assert (drafting.num_steps, drafting.topk, drafting.requested_draft_tokens) == (1, 1, 16)
