@@ -1,5 +1,7 @@
 """The whole story, measured: four runs of the reference engine through the worker."""
 
+import time
+
 import httpx
 import pytest
 
@@ -78,6 +80,9 @@ def test_the_replay_tells_the_story_from_its_own_figures(
     page = browser.get(f"/i/{slug}/").text
     assert "reference engine" in page
     assert "draft-tokens-overridden" in page
-    pdf = browser.get(f"/i/{slug}/report.pdf")
-    assert pdf.status_code == 200
+    deadline = time.monotonic() + 120
+    while (pdf := browser.get(f"/i/{slug}/report.pdf")).status_code == 202:
+        assert time.monotonic() < deadline, pdf.text
+        time.sleep(1)
+    assert pdf.status_code == 200, pdf.text
     assert pdf.content.startswith(b"%PDF-")
