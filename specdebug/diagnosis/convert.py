@@ -50,11 +50,16 @@ def launch(command: LaunchCommand, source: str) -> Launch:
         for dest, value in vllm.as_sglang_flags(command).items():
             requested[dest] = Fact(value, source, line, f"{dest}={value}")
     env = {k: Fact(v, source, command.line, f"{k}={v}") for k, v in command.env.items()}
+    # A variable that is set elsewhere: the flag was given, with a value nobody here knows.
+    blind = [dest for dest, fact in requested.items() if "$" in str(fact.value)]
+    part = any(dest.startswith("speculative_") for dest in blind)
+    for dest in blind:
+        del requested[dest]
     return Launch(
         source=source,
         line=command.line,
         text=" ".join(command.argv)[:400],
-        engine=command.engine,
+        engine=FRAGMENT if part and command.engine == "sglang" else command.engine,
         requested=requested,
         env=env,
         problems=tuple(f"line {p.line}: {p.message}" for p in command.problems),

@@ -5,6 +5,7 @@ It computes and names its sources; whether a figure is a fault is decided in che
 
 from __future__ import annotations
 
+import re
 import statistics
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -95,7 +96,7 @@ def _boot_run(setup: Setup) -> Run | None:
 
 def _row_run(case: Case, row: Measured) -> Run:
     speculative = row.speculative if row.speculative is not None else row.accept_len is not None
-    if row.speculative is None and row.workload not in (None, "table"):
+    if row.speculative is None and row.workload not in (None, "table") and not _plain(case, row):
         # A client that does not know what it measured measured the server that is known.
         speculative = speculative or any(s.algorithm for s in setups(case))
     topk = row.topk
@@ -145,6 +146,24 @@ def _row_run(case: Case, row: Measured) -> Run:
         setup=setup,
         dataset=row.dataset,
         changes=row.changes,
+    )
+
+
+_PLAIN_NAME = re.compile(r"(?i)base(?:line)?|plain|vanilla|no[-_ ]?spec|without[-_ ]?spec|off")
+
+
+def _plain(case: Case, row: Measured) -> bool:
+    """Whether a client's row without accept length is the plain one of two.
+
+    The client prints the accept length of a server that drafts, so beside a row that has one, a row
+    without it was taken from a server that does not. A file's own name tells as well.
+    """
+    if row.accept_len is not None:
+        return False
+    named = any(_PLAIN_NAME.fullmatch(w) for w in re.split(r"[\W_]+", PurePath(row.source).stem))
+    return named or any(
+        other is not row and other.workload == row.workload and other.accept_len is not None
+        for other in case.measured
     )
 
 

@@ -18,6 +18,7 @@ from specdebug.sglang.rule_words import DEFAULTS, NUMBERS, Draft, Target, assign
 from specdebug.sglang.rules import UNKNOWN, evaluate, table
 
 __all__ = [
+    "PERHAPS",
     "AcceptRate",
     "Draft",
     "EffectiveValue",
@@ -123,6 +124,8 @@ class Prediction:
         return found.value if found is not None and isinstance(found.value, int) else None
 
 
+# How the note of a refusal begins that hangs on what the engine chooses by itself.
+PERHAPS = "Perhaps refused:"
 # Releases up to this one were seen to take exact names of algorithms only.
 _LAST_TRIED = Release.parse("0.5.10.post1")
 
@@ -262,7 +265,7 @@ def _apply(
                 for dest in rule.set:
                     assign(names, dest, UNKNOWN)
             elif rule.kind == "reject" and names["topk"] is not UNKNOWN:
-                notes.append(Note(rule.id, "medium", f"Perhaps refused: {rule.why}", rule.fix))
+                notes.append(Note(rule.id, "medium", f"{PERHAPS} {rule.why}", rule.fix))
             continue
         if not applies:
             continue

@@ -346,3 +346,45 @@ def test_answers_in_a_paste_are_pooled() -> None:
     paste = f"two requests:\n{json.dumps(answer)}\nand\n{json.dumps(answer)}\n"
     case = build_case([text("pasted.txt", paste)])
     assert [p.drafts for p in case.positions] == [40]
+
+
+CLIENT = """============ Serving Benchmark Result ============
+Backend:                                 sglang
+Max request concurrency:                 1
+Output token throughput (tok/s):         {}
+{}==================================================
+"""
+
+
+def test_of_two_clients_tables_the_one_without_accept_length_is_the_plain_run() -> None:
+    tables = [
+        text("one.txt", CLIENT.format("90.0", "")),
+        text("two.txt", CLIENT.format("56.8", "Accept length:   1.60\n")),
+    ]
+    found = diagnose(build_case([*tables, text("c", COMMAND)]))
+    assert found.values["baseline_tok_s"] == 90.0
+    assert found.values["step_ms"] == 28.169
+    alone = diagnose(build_case([tables[0], text("c", COMMAND)]))
+    assert "baseline_tok_s" not in alone.values
+
+
+def test_a_table_in_a_file_called_baseline_is_the_plain_run() -> None:
+    named = text("bench_baseline.txt", CLIENT.format("90.0", ""))
+    found = diagnose(build_case([named, text("x.log", log(30)), text("c", COMMAND)]))
+    assert found.values["baseline_tok_s"] == 90.0
+
+
+def test_a_flag_with_a_variable_set_elsewhere_is_neither_refused_nor_missing() -> None:
+    found = diagnose(build_case([text("c", COMMAND.replace("tokens 16", "tokens $N"))]))
+    assert found.faults == ()
+    assert "requested_draft_tokens" not in found.values
+    assert found.values["effective_draft_tokens"] == 2
+
+
+def test_random_prompts_matter_to_a_server_that_drafts() -> None:
+    client = text("b", "python -m sglang.bench_serving --dataset-name random --num-prompts 9\n")
+    plain = text("c", "python -m sglang.launch_server --model-path a/b\n")
+    codes = [f.code for f in diagnose(build_case([client, plain])).findings]
+    assert "prompts-not-representative" not in codes
+    codes = [f.code for f in diagnose(build_case([client, text("c", COMMAND)])).findings]
+    assert "prompts-not-representative" in codes

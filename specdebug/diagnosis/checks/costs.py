@@ -54,7 +54,8 @@ def slower_than_baseline(case: Case) -> Finding | None:
         return None  # another load on each side: that finding says why nothing follows
     for base, run in against_baseline(case):
         outcome = compare(base.samples, run.samples, pooled_cv=ASSUMED_CV, say_repeats=False)
-        if outcome.verdict != "regression":
+        # A small change leaves no doubt that there is one, only whether it is more than 2 %.
+        if outcome.verdict not in ("regression", "small change") or outcome.ratio >= 1:
             continue
         slower.append(f"{run.label} {run.tok_s:.4g} tok/s ({outcome.change_percent:+.1f} %)")
         evidence += run.evidence

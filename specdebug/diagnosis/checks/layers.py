@@ -190,7 +190,7 @@ def _ids_elsewhere(
     found = f"Layer ids {list(written)} stand under {draft.aux_key} ({draft.aux_source}), where "
     served = _served(capture)
     ends = (
-        f"the engine does not look; its default, the inputs of layers {served}, are the same layers."
+        f"the engine does not look; its default captures the same layers, {served}."
         if same
         else f"the engine does not look: it captures its default, the inputs of layers {served}."
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specdebug.diagnosis.arguments import NUM_STEPS, setups
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
@@ -29,7 +30,9 @@ def random_prompts(case: Case) -> list[Evidence]:
 def prompts_not_representative(case: Case) -> Finding | None:
     """Random prompts, or outputs forced past their end, beside a speculative figure."""
     spec = speculative_runs(case)
-    plain_only = bool(case.measured) and not spec
+    known = setups(case)
+    drafting = spec or any(s.algorithm or s.asked(NUM_STEPS) for s in known)
+    plain_only = bool(case.measured or known) and not drafting
     random = random_prompts(case)
     if random and not plain_only:
         return Finding(

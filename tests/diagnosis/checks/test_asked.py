@@ -278,3 +278,13 @@ def test_a_draft_called_eagle3_under_eagle_is_possible_until_its_config_is_known
         speculative_algorithm="EAGLE", speculative_draft_model_path="drafts/eagle-30b"
     )
     assert checks.wrong_algorithm_for_draft(make.case(requested=other)) is None
+
+
+def test_a_refusal_that_hangs_on_the_backend_is_a_possibility_and_names_it(make: Any) -> None:
+    case = make.case(requested=make.asked(3, 4, 16, page_size=64), engine_version="0.5.9")
+    found = refused.arguments_rejected(case)
+    assert found is not None
+    assert (found.severity, found.confidence) == ("info", "possible")
+    assert "attention backend" in found.settled_by
+    settled = make.asked(3, 4, 16, page_size=64, attention_backend="flashinfer")
+    assert refused.arguments_rejected(make.case(requested=settled, engine_version="0.5.9")) is None

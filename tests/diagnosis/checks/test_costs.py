@@ -142,3 +142,13 @@ def test_a_better_depth_that_was_measured_is_quoted_and_not_predicted(make: Any)
     assert found is not None
     assert "num_steps 3 gave 103.3 tok/s" in found.statement
     assert found.fix == "Use --speculative-num-steps 3."
+
+
+def test_a_loss_beyond_the_assumed_spread_is_told_and_one_within_it_is_not(make: Any) -> None:
+    def runs(tok_s: float) -> list[Measured]:
+        plain = Measured("plain", "t", speculative=False, tok_s=(100.0,))
+        return [plain, Measured("spec", "t", speculative=True, num_steps=3, tok_s=(tok_s,))]
+
+    assert checks.slower_than_baseline(make.case(runs=runs(91.0))) is not None
+    assert checks.slower_than_baseline(make.case(runs=runs(93.0))) is None
+    assert checks.slower_than_baseline(make.case(runs=runs(109.5))) is None
