@@ -168,7 +168,8 @@ def _machine(run_id: int) -> Iterator[bool]:
     if known is not None and not known.launches:
         yield True
         return
-    path = settings.DATA_DIR / "run" / "measure.lock"
+    # By host: workers of several hosts may share a data folder.
+    path = settings.DATA_DIR / "run" / f"measure.{socket.gethostname()}.lock"
     with lease.hold(path, patience=MACHINE_PATIENCE, give_up=lambda: bool(_leaving())) as free:
         yield free and bool(engine)
 

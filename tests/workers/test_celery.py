@@ -14,7 +14,8 @@ import pytest
 from django.utils import timezone
 
 from experiments import dispatch, lifecycle
-from experiments.models import Run
+from experiments.lifecycle import workers
+from experiments.models import Run, Worker
 from tests.house import House, opened, wait
 from workers import processes, tasks
 from workers.plan import Deadlines, Workload
@@ -169,3 +170,23 @@ def test_with_the_broker_away_a_run_stays_queued_and_is_sent_when_it_is_back(
     send_again(run)
     assert dispatch.send_waiting(now=timezone.now()) == []  # its message is there
     wait(lambda: state(run) == "done")
+
+
+def test_a_worker_registers_and_gets_what_is_for_it_alone(
+    house: House, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = workers.Told("another", "another", 1, lacks={"sglang": "no interpreter"})
+    workers.hear_of(told, started_at=timezone.now(), now=timezone.now())
+    monkeypatch.setenv("SPECDEBUG_WORKER_NAME", "here")
+    worker = house.start_worker()
+    here = wait(lambda: Worker.objects.filter(name="here").first())
+    assert (here.pid, here.lacks.get("sglang")) == (worker.pid, None)
+    shorten(run)
+    dispatch.queue_run(run)
+    assert dispatch.queues_for(run, list(Worker.objects.all())) == ["measure.here"]
+    wait(lambda: state(run) == "done")
+    assert run.worker.startswith("here:")
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(20) == 0
+    here.refresh_from_db()
+    assert here.stopped_at is not None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
@@ -150,7 +151,9 @@ def test_a_busy_machine_leaves_the_run_queued(
 ) -> None:
     monkeypatch.setattr(tasks, "MACHINE_PATIENCE", 0.2)
     run = make_run()
-    with lease.hold(data_dir / "run" / "measure.lock", patience=0, give_up=lambda: True) as free:
+    with lease.hold(
+        data_dir / "run" / f"measure.{socket.gethostname()}.lock", patience=0, give_up=lambda: True
+    ) as free:
         assert free
         tasks.measure(run.pk)
     run.refresh_from_db()
