@@ -123,6 +123,11 @@ class GroupPage:
         return bool(alike) and self.rival.mean > max(alike)
 
     @property
+    def failed(self) -> bool:
+        """Whether there is something to measure again."""
+        return any(row.how == "failed" for row in self.rows)
+
+    @property
     def measured(self) -> int:
         return sum(row.figures is not None for row in self.rows)
 
@@ -177,13 +182,15 @@ def _sweep_rows(group: RunGroup, runs: Sequence[Run], rival: Measured | None) ->
 
 
 def _comparison_rows(group: RunGroup, runs: Sequence[Run]) -> list[PointRow]:
-    """Per arm all repeats of all its runs together, held against the control's."""
+    """Per arm what all its runs say, held against the control's. With several rounds a start is one
+    figure, its repeats' mean: two repeats of one start are more alike than two starts."""
     figures = _figures([run for run in runs if run.state == Run.State.DONE])
+    starts = group.plan.get("rounds", 1) > 1
     pooled: dict[int, Measured] = {}
     for index in range(len(group.plan["points"])):
         known = [figures[run.pk] for run in _runs_of(group, runs, index) if run.pk in figures]
         if known:
-            tok_s = tuple(value for one in known for value in one.tok_s)
+            tok_s = tuple(v for one in known for v in ((one.mean,) if starts else one.tok_s))
             pooled[index] = Measured(tok_s, known[-1].accept_len, None, known[-1].step_ms)
     rows = []
     for index, point in enumerate(points_of(group)):
@@ -218,9 +225,10 @@ def _how(
 
 
 def _drift(control: Sequence[Run]) -> Comparison | None:
-    """The last measured run of the control beside the first."""
+    """The last measured start of the control beside the first, each as one figure: the spread of
+    repeats within a start says nothing of that between starts."""
     figures = _figures([run for run in control if run.state == Run.State.DONE])
     known = [figures[run.pk] for run in control if run.pk in figures]
     if len(known) < 2:
         return None
-    return compare(known[0].tok_s, known[-1].tok_s, pooled_cv=SPREAD, say_repeats=False)
+    return compare((known[0].mean,), (known[-1].mean,), pooled_cv=SPREAD, say_repeats=False)
