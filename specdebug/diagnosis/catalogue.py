@@ -143,8 +143,9 @@ _DRAFT_AND_TARGET = _family(
         "draft-weights-missing": (
             "Weights of the draft are not in the checkpoint",
             """The loader ignores tensor names it does not know and never checks that every
-            parameter was filled. A missing lm_head, fc or embedding leaves random numbers and an
-            accept length of 1.00.""",
+            parameter was filled. A missing lm_head or fc leaves random numbers and an accept length
+            of 1.00, and so does a missing embedding of a width that is not the target's; one of the
+            target's width is taken from the target, which is said and no fault.""",
         ),
         "draft-norm-unread": (
             "A norm setting of the draft is not read by this release",

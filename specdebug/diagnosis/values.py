@@ -18,9 +18,14 @@ from specdebug.diagnosis.arguments import (
 )
 from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.checks.counting import chunk_counted
-from specdebug.diagnosis.checks.draft_files import report_of, served_context
+from specdebug.diagnosis.checks.draft_files import header_alone, report_of, served_context
 from specdebug.diagnosis.checks.serving import SPEC_LIMITS, asked_concurrency, reset_notices
-from specdebug.diagnosis.decode import rate_windows, summary_of, window_reading
+from specdebug.diagnosis.decode import (
+    WindowReading,
+    rate_windows,
+    summary_of,
+    window_reading,
+)
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import (
     Run,
@@ -82,7 +87,7 @@ def _arguments(case: Case) -> dict[str, Any]:
     logged = setup is not None and setup.logged(DRAFT_TOKENS) is not None
     if setup is not None and setup.boot is not None:
         reading = window_reading(setup.boot, release_knowledge(setup))
-        if reading is not None:
+        if reading is not None and not _divides_by_steps(setup, reading):
             if len(reading.windows) > 1:
                 out["window_candidates"] = list(reading.windows)
             elif not logged:
@@ -119,6 +124,14 @@ def _arguments(case: Case) -> dict[str, Any]:
     if setup is not None and out.get("num_steps") is None and main is not None:
         out["num_steps"] = main.num_steps
     return out
+
+
+def _divides_by_steps(setup: Setup, reading: WindowReading) -> bool:
+    """Whether the rate of a tree was divided by num_steps + 1 (0.5.4 and 0.5.5), not its window."""
+    steps, topk = setup.number(NUM_STEPS), setup.number(TOPK)
+    newer = release_knowledge(setup).surely_from("0.5.6")
+    tree = topk is not None and topk > 1 and steps is not None
+    return tree and not newer and (steps or 0) + 1 in reading.windows
 
 
 def _measured(case: Case) -> dict[str, Any]:
@@ -217,7 +230,11 @@ def _acceptance(case: Case) -> dict[str, Any]:
 
 def _files(case: Case) -> dict[str, Any]:
     out: dict[str, Any] = {}
-    draft, target, report = draft_config(case), target_config(case), report_of(case)
+    draft, target, report = (
+        draft_config(case),
+        target_config(case),
+        report_of(case) or header_alone(case),
+    )
     if draft is not None:
         out["draft_vocab_size"] = draft.draft_vocab_size
         out["draft_max_position_embeddings"] = draft.max_position_embeddings
@@ -235,7 +252,9 @@ def _files(case: Case) -> dict[str, Any]:
         out["target_num_layers"] = target.num_hidden_layers
     if report is not None:
         out["fc_in"] = report.fc_in
-        out["expected_fc_in"] = report.expected_fc_in
+        out["expected_fc_in"] = report.expected_fc_in if draft is not None else None
+        out.setdefault("draft_vocab_size", report.draft_vocab)
+        out.setdefault("vocab_size", report.vocab)
     served = served_context(case)
     out["served_context"] = served[0] if served else None
     return out

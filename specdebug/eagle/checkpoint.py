@@ -213,6 +213,7 @@ class CheckpointReport:
     `fc_in`/`fc_out` the fc shape, `expected_fc_in` = aux states * target hidden size.
     `map_problems` concern d2t and t2d presence and shape (values: check_d2t). `shape_problems` are
     (name, message). A missing embedding is no fault where the target's is shared (equal widths).
+    `draft_vocab` and `vocab` are the sizes the check went by.
     """
 
     missing: tuple[str, ...]
@@ -226,6 +227,8 @@ class CheckpointReport:
     has_t2d: bool
     map_problems: tuple[MapProblem, ...]
     shape_problems: tuple[tuple[str, str], ...]
+    draft_vocab: int | None = None
+    vocab: int | None = None
 
 
 # What the loader of a Llama EAGLE-3 draft fills (llama_eagle3.py, 0.5.10.post1 and later): each
@@ -284,6 +287,32 @@ def check(
         has_t2d=maps["t2d"] is not None,
         map_problems=tuple(_map_problems(maps, draft, target)),
         shape_problems=tuple(_shape_problems(tensors, draft)),
+        draft_vocab=draft.draft_vocab_size,
+        vocab=(target.vocab_size if target else None) or draft.vocab_size,
+    )
+
+
+def draft_betrayed(checkpoint: Checkpoint) -> DraftConfig | None:
+    """The config that an EAGLE-3 checkpoint's own tensors betray; None when it is no such draft.
+
+    Only what cannot be otherwise: hidden size and both vocabularies. Whether the head is tied or
+    taken from the target stays open where there is neither a head nor a d2t.
+    """
+    tensors = {name.removeprefix("model."): info for name, info in checkpoint.tensors.items()}
+    maps = {kind: _map(tensors, kind) for kind in ("d2t", "t2d")}
+    if not any(name.startswith("midlayer.") for name in tensors) and maps["d2t"] is None:
+        return None
+
+    def rows(info: TensorInfo | None) -> int | None:
+        return info.shape[0] if info is not None and info.shape else None
+
+    return DraftConfig.from_dict(
+        {
+            "architectures": ["LlamaForCausalLMEagle3"],
+            "hidden_size": rows(tensors.get("norm.weight") or tensors.get("fc.weight")),
+            "draft_vocab_size": rows(tensors.get("lm_head.weight")) or rows(maps["d2t"]),
+            "vocab_size": rows(tensors.get("embed_tokens.weight")) or rows(maps["t2d"]),
+        }
     )
 
 

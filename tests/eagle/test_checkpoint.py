@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from specdebug.eagle.checkpoint import (
     check,
     check_d2t,
+    draft_betrayed,
     header_from_bytes,
     header_from_dict,
     read_header,
@@ -228,3 +229,13 @@ def test_no_bytes_raise_anything_but_a_clear_error(data: bytes) -> None:
         header_from_bytes(data)
     with contextlib.suppress(ValueError):
         header_from_bytes(struct.pack("<Q", max(2, len(data))) + data)
+
+
+def test_a_drafts_own_tensors_betray_its_sizes_and_a_models_do_not() -> None:
+    tensors = {"midlayer.a": [1], "norm.weight": [64], "d2t": [300], "t2d": [1000]}
+    raw = {name: {"dtype": "BF16", "shape": shape} for name, shape in tensors.items()}
+    found = draft_betrayed(header_from_dict(raw))
+    assert found is not None
+    assert (found.hidden_size, found.draft_vocab_size, found.vocab_size) == (64, 300, 1000)
+    other = {"model.layers.0.a": {"dtype": "BF16", "shape": [64]}}
+    assert draft_betrayed(header_from_dict(other)) is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -90,65 +91,116 @@ def fc_width_mismatch(case: Case) -> Finding | None:
     )
 
 
+@lru_cache(maxsize=16)
+def header_alone(case: Case) -> CheckpointReport | None:
+    """An EAGLE-3 checkpoint whose config was not given, against what its own tensors betray.
+
+    It has d2t, so it has a head of its own over as many tokens; widths are not judged.
+    """
+    if case.header is None or case.draft is not None:
+        return None
+    header = checkpoint.header_from_dict(case.header.raw)
+    draft = checkpoint.draft_betrayed(header)
+    return None if draft is None else checkpoint.check(header, draft, target_config(case))
+
+
 def draft_vocab_map(case: Case) -> Finding | None:
     """A smaller draft vocabulary without a usable d2t."""
-    report, draft = report_of(case), draft_config(case)
-    if report is None or draft is None:
+    report = report_of(case) or header_alone(case)
+    if report is None:
         return None
-    target = target_config(case)
-    vocab = (target.vocab_size if target else None) or draft.vocab_size
+    draft, target = draft_config(case), target_config(case)
+    small = draft.draft_vocab_size if draft else report.draft_vocab
+    vocab = (target.vocab_size if target else None) or (draft.vocab_size if draft else report.vocab)
     problems = list(report.map_problems)
     if "d2t" in case.tensors:
-        problems += checkpoint.check_d2t(case.tensors["d2t"], draft.draft_vocab_size, vocab)
+        problems += checkpoint.check_d2t(case.tensors["d2t"], small, vocab)
     if not problems:
         return None
+    maps = f"d2t {_there(report.has_d2t)}, t2d {_there(report.has_t2d)}"
+    evidence = [_header(case, maps)]
+    if draft is not None:
+        sizes = f"draft_vocab_size: {draft.draft_vocab_size}, vocab_size: {draft.vocab_size}"
+        evidence.insert(0, _draft(case, sizes))
     return Finding(
         "draft-vocab-map",
         "critical",
-        "certain",
-        f"The draft speaks {draft.draft_vocab_size} of {vocab} tokens and its map is unusable: "
-        + "; ".join(p.message for p in problems)
-        + ("." if not problems[-1].message.endswith(".") else ""),
-        (
-            _draft(
-                case,
-                f"draft_vocab_size: {draft.draft_vocab_size}, vocab_size: {draft.vocab_size}",
-            ),
-            _header(
-                case,
-                f"d2t {'present' if report.has_d2t else 'absent'}, t2d "
-                f"{'present' if report.has_t2d else 'absent'}",
-            ),
-        ),
+        "certain" if draft is not None else "likely",
+        f"The draft speaks {small} of {vocab} tokens and its map is unusable: "
+        + "; ".join(p.message.rstrip(".") for p in problems)
+        + ".",
+        tuple(evidence),
         "Export the draft with d2t (target id minus draft id for each draft id) and t2d.",
+        "" if draft is not None else "the draft's config.json (draft_vocab_size)",
     )
+
+
+def _there(present: bool) -> str:
+    return "present" if present else "absent"
 
 
 def draft_weights_missing(case: Case) -> Finding | None:
     """Tensors the loader needs are not there, or have names it skips."""
-    report = report_of(case)
-    if report is None or not (report.missing or report.shape_problems):
+    report = report_of(case) or header_alone(case)
+    if report is None:
         return None
+    if not (report.missing or report.shape_problems):
+        return _no_harm(case, report)
     parts = []
     if report.missing:
-        parts.append("the checkpoint lacks " + ", ".join(report.missing))
+        parts.append("the checkpoint lacks " + _listed(report.missing))
     if report.shape_problems:
-        parts.append("; ".join(message for _, message in report.shape_problems))
+        parts.append("; ".join(f"{name} {message}" for name, message in report.shape_problems))
     if report.unread:
-        parts.append("the loader skips " + ", ".join(report.unread[:6]))
+        parts.append("the loader skips " + _listed(report.unread))
     evidence = [_header(case, f"{name}: absent") for name in report.missing[:6]]
     evidence += [_header(case, f"{name}: {text}") for name, text in report.shape_problems[:4]]
+    evidence += [_header(case, f"{name}: skipped") for name in report.unread[:2]]
     draft = draft_config(case)
     if any("lm_head" in name for name in report.missing) and draft is not None:
         evidence.append(_draft(case, f"tie_word_embeddings: {draft.tie_word_embeddings}"))
+    random = ": the engine leaves random numbers in their place without a word"
     return Finding(
         "draft-weights-missing",
         "critical",
-        "certain",
-        parts[0][0].upper() + "; ".join(parts)[1:] + ": the engine leaves random numbers in their "
-        "place without a word.",
+        "certain" if draft is not None else "likely",
+        parts[0][0].upper() + "; ".join(parts)[1:] + (random if report.missing else "") + ".",
         tuple(evidence),
         "Export the draft again with all tensors under the names the loader reads.",
+        "" if draft is not None else "the draft's config.json",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 4) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def _no_harm(case: Case, report: CheckpointReport) -> Finding | None:
+    """What is absent or skipped and yet needs nobody's hand: said, so that nobody searches it."""
+    parts: list[str] = []
+    evidence: list[Evidence] = []
+    if not report.has_embedding:
+        parts.append(
+            "the checkpoint has no embed_tokens.weight, and the engine gives the draft the "
+            "target's embedding of the same width"
+        )
+        evidence.append(_header(case, "embed_tokens.weight: absent"))
+    if report.unread:
+        parts.append(f"the loader skips {_listed(report.unread)}")
+        evidence += [_header(case, f"{name}: skipped") for name in report.unread[:4]]
+    if not parts:
+        return None
+    sure = target_config(case) is not None and not report.unread
+    return Finding(
+        "draft-weights-missing",
+        "info",
+        "certain" if sure else "likely",
+        parts[0][0].upper() + "; ".join(parts)[1:] + ": no parameter of the draft is left unset.",
+        tuple(evidence),
+        "",
+        "" if sure else "the target's config.json, or whether the training used these tensors",
     )
 
 

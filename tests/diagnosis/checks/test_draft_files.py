@@ -181,3 +181,50 @@ def test_another_kind_of_draft_is_not_held_to_eagle3s_tensors(make: Any) -> None
     case = make.case(draft_config=plain, target_config=make.kimi_target, header=head)
     assert checks.fc_width_mismatch(case) is None
     assert checks.draft_weights_missing(case) is None
+
+
+def test_an_embedding_of_the_targets_width_is_missed_without_harm(make: Any) -> None:
+    found = checks.draft_weights_missing(kimi(make, header(embed_tokens__weight=None)))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("info", "certain")
+    assert "target's embedding" in found.statement
+
+
+def test_an_embedding_of_another_width_is_missed_as_a_fault(make: Any) -> None:
+    head = header(embed_tokens__weight=None, fc__weight=[7168, 3 * 5120])
+    found = checks.draft_weights_missing(kimi(make, head, draft={"target_hidden_size": 5120}))
+    assert found is not None
+    assert found.severity == "critical"
+
+
+def test_a_tensor_the_loader_skips_beside_a_whole_checkpoint_is_a_note(make: Any) -> None:
+    head = {**header(), "verifier_norm.weight": {"dtype": "BF16", "shape": [7168]}}
+    found = checks.draft_weights_missing(kimi(make, head))
+    assert found is not None
+    assert found.severity == "info"
+    assert "skips verifier_norm.weight" in found.statement
+
+
+@pytest.mark.parametrize("name", ["lm_head.weight", "fc.weight"])
+def test_a_header_alone_betrays_a_missing_tensor(make: Any, name: str) -> None:
+    found = checks.draft_weights_missing(make.case(header=header(**{name: None})))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("critical", "likely")
+    assert name in found.statement
+
+
+def test_a_whole_header_alone_has_no_fault(make: Any) -> None:
+    case = make.case(header=header())
+    assert checks.draft_weights_missing(case) is None
+    assert checks.draft_vocab_map(case) is None
+
+
+def test_a_header_alone_with_a_small_head_needs_a_map(make: Any) -> None:
+    found = checks.draft_vocab_map(make.case(header=header(d2t=None, t2d=None)))
+    assert found is not None
+    assert "32000 of 163840" in found.statement
+
+
+def test_the_header_of_a_whole_model_is_no_drafts(make: Any) -> None:
+    head = {"model.layers.0.mlp.up_proj.weight": {"dtype": "BF16", "shape": [64, 16]}}
+    assert checks.draft_weights_missing(make.case(header=head)) is None
