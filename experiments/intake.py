@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from django.db import transaction
 
-from experiments import arguments, checkup, evidence, gpu_figures, outcomes, summaries
+from experiments import arguments, checkup, evidence, gpu_figures, outcomes, summaries, webhooks
 from experiments.arguments import Effective, Setting
 from experiments.claims import finish_run
 from experiments.models import (
@@ -93,6 +93,7 @@ def take_outcome(run_id: int, *, token: str, outcome: plan.RunOutcome) -> Taken:
             row.save(force_insert=True)
     run.refresh_from_db()
     draw_conclusions(run)
+    webhooks.announce_run(run)
     return Taken(run, fresh=True)
 
 
@@ -277,15 +278,34 @@ def _setting_of(run: Run) -> Setting:
 
 def draw_conclusions(run: Run) -> None:
     """Findings and verdicts of an ended run; a failure of ours is kept with the run, not raised."""
+    if _nothing_to_judge(run):
+        Run.objects.filter(pk=run.pk).update(checked_at=run.ended_at)
+        run.refresh_from_db()
+        return
     try:
         with transaction.atomic():
             checkup.recheck(run)
+            run.refresh_from_db()
+            for alert in checkup.alarms(run):
+                webhooks.announce_alert(alert)
     except Exception as error:
         # The figures are saved by now. Losing them, or a worker's loop, to a rule that stumbles
         # would be worse than saying so on the run's page.
         log.exception("no findings for run %s", run.pk)
         Run.objects.filter(pk=run.pk).update(check_problem=f"{type(error).__name__}: {error}")
     run.refresh_from_db()
+
+
+def _nothing_to_judge(run: Run) -> bool:
+    """Whether a program sent points alone: no figure, no file, no argument that a rule knows."""
+    return (
+        run.by_script
+        and run.hypothesis_id is None
+        and not run.argv
+        and not run.repeats.exists()
+        and not run.evidence.exists()
+        and not run.config.filter(key__startswith="speculative_").exists()
+    )
 
 
 def take_file(

@@ -18,11 +18,11 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from experiments.models import Finding, Run, Webhook, WebhookDelivery
+from experiments.models import Alert, Finding, Run, Webhook, WebhookDelivery
 from experiments.queries.figures import figures_of
 from experiments.refusal import Refused
 
-EVENTS = ("run.ended", "investigation.closed", "investigation.reopened", "ping")
+EVENTS = ("run.ended", "alert.opened", "investigation.closed", "investigation.reopened", "ping")
 # Seconds before each further try; together about a day.
 WAITS = (10, 60, 300, 1800, 7200, 21600, 43200)
 TIMEOUT = 10.0
@@ -129,6 +129,21 @@ def announce_run(run: Run) -> None:
             "repeats": figures.n,
             "findings_opened": sorted(opened),
             "findings_fixed": sorted(fixed),
+        },
+    )
+
+
+def announce_alert(alert: Alert) -> None:
+    """Tell that a watched series changed; once for a cause, since an alert is opened once."""
+    run = alert.run
+    announce(
+        "alert.opened",
+        {
+            "series": alert.series.title,
+            "kind": alert.kind,
+            "since_run": run.label,
+            "investigation": run.investigation.slug,
+            "sentence": alert.sentence,
         },
     )
 

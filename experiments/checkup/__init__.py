@@ -9,13 +9,15 @@ from __future__ import annotations
 from django.utils import timezone
 
 from experiments.checkup import cases, register
+from experiments.checkup.alarm import alarms
+from experiments.checkup.identity import series_key
 from experiments.checkup.judge import judge
 from experiments.checkup.look import capture_patched, look
 from experiments.models import Investigation, Run
 from experiments.queries import Dossier, RunFacts, dossier
 from specdebug.diagnosis.case import case_from_rows
 
-__all__ = ["preflight", "recheck", "recheck_files"]
+__all__ = ["alarms", "preflight", "recheck", "recheck_files"]
 
 
 def preflight(run: Run, *, release: str = "") -> None:
@@ -70,7 +72,8 @@ def _conclude(found: Dossier, facts: RunFacts) -> None:
     run.shown = [finding.as_dict() for finding in seen.findings]
     run.untried = [{"code": code, "missing": what} for code, what in sorted(seen.untried.items())]
     run.checked_at, run.check_problem = timezone.now(), ""
-    run.save(update_fields=["shown", "untried", "checked_at", "check_problem"])
+    run.series_key = series_key(found, facts)
+    run.save(update_fields=["shown", "untried", "checked_at", "check_problem", "series_key"])
     judge(found, facts, known.log)
 
 
