@@ -11,7 +11,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "specdebug.settings")
 app = Celery("specdebug")
 app.config_from_object("django.conf:settings", namespace="CELERY")
 app.conf.update(
-    imports=("workers.tasks",),
+    imports=("workers.tasks", "workers.deliveries"),
     task_default_queue="house",
     # Measuring needs the machine for itself; everything short goes to the other queue.
     task_routes={"workers.tasks.measure": {"queue": "measure"}},
@@ -25,6 +25,11 @@ app.conf.update(
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
     beat_schedule={
-        "reap": {"task": "workers.tasks.reap", "schedule": 5.0, "options": {"expires": 5}}
+        "reap": {"task": "workers.tasks.reap", "schedule": 5.0, "options": {"expires": 5}},
+        "deliver": {
+            "task": "workers.deliveries.deliver",
+            "schedule": 5.0,
+            "options": {"expires": 5},
+        },
     },
 )

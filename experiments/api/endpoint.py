@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import IO, Any, ClassVar
@@ -25,6 +26,8 @@ from experiments.api.auth import BrowserSession, TokenAuthentication
 from experiments.lifecycle import access
 from experiments.models import ApiToken, IdempotencyKey
 from experiments.store import pieces
+
+log = logging.getLogger(__name__)
 
 KEEP_KEYS = timedelta(days=1)
 LONGEST_KEY = 255
@@ -80,10 +83,22 @@ class Endpoint(APIView):
                 handler = self.http_method_not_allowed
             response = self._once(request, lambda: handler(request, *args, **kwargs))
         except Exception as error:
-            response = self.handle_exception(error)
+            response = self._said(error)
         self.response = self.finalize_response(request, response, *args, **kwargs)
         answer: HttpResponseBase = self.response
         return answer
+
+    def _said(self, error: Exception) -> Response:
+        """A problem for whatever went wrong; a fault of ours is logged and tells nothing of us."""
+        try:
+            found: Response = self.handle_exception(error)
+        except Exception:
+            log.exception("%s %s", self.request.method, self.request.path)
+            detail = "something went wrong on our side; it is in the server's log"
+            found = Response(
+                problems.problem(500, detail), status=500, content_type=problems.MEDIA_TYPE
+            )
+        return found
 
     def initial(self, request: Any, *args: Any, **kwargs: Any) -> None:
         """Who asks, may they, how often; raises the framework's exceptions."""
