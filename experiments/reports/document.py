@@ -141,24 +141,38 @@ def _as_of(page: InvestigationPage) -> datetime:
 
 
 def _appendix(found: Dossier) -> dict[str, Any]:
-    """What was run and what it rests on: commands, environment, files with their hashes."""
-    return {
-        "runs": [
-            {
-                "label": facts.run.label,
-                "title": facts.run.title,
-                "engine": f"{facts.run.engine} {facts.run.engine_release}".strip(),
-                "host": facts.run.host,
-                "command": shlex.join(map(str, facts.run.argv)),
-                "environment": dict(sorted(facts.run.env.items())),
-                "versions": dict(sorted(facts.run.versions.items())),
-                "workload": dict(sorted((facts.run.plan.get("workload") or {}).items())),
-                "recorded": facts.run.recorded,
-            }
-            for facts in found.runs
-        ],
-        "files": _files(found),
-    }
+    """What was run and what it rests on: commands, environment, files with their hashes.
+
+    What all runs with anything of the kind share stands once, under "common".
+    """
+    runs = [
+        {
+            "label": facts.run.label,
+            "title": facts.run.title,
+            "engine": f"{facts.run.engine} {facts.run.engine_release}".strip(),
+            "host": facts.run.host,
+            "command": shlex.join(map(str, facts.run.argv)),
+            "environment": dict(sorted(facts.run.env.items())),
+            "versions": dict(sorted(facts.run.versions.items())),
+            "workload": dict(sorted((facts.run.plan.get("workload") or {}).items())),
+            "recorded": facts.run.recorded,
+        }
+        for facts in found.runs
+    ]
+    common = {}
+    for kind in ("environment", "versions", "workload"):
+        known = [run[kind] for run in runs if run[kind]]
+        shared = _shared_by(known) if len(known) > 1 else {}
+        common[kind] = shared
+        for run in runs:
+            run[kind] = {k: v for k, v in run[kind].items() if k not in shared}
+    return {"common": common, "runs": runs, "files": _files(found)}
+
+
+def _shared_by(mappings: list[Any]) -> dict[str, Any]:
+    """The entries that are the same in all."""
+    first, *rest = mappings
+    return {k: v for k, v in first.items() if all(k in m and m[k] == v for m in rest)}
 
 
 def _files(found: Dossier) -> list[dict[str, Any]]:

@@ -58,7 +58,7 @@ def _people(found: Dossier) -> tuple[str, ...]:
     names += [v.decided_by for h in found.hypotheses for v in h.verdicts]
     names += [event.author for event in found.events]
     names += [turn.by for f in found.findings for turn in f.events]
-    names += [row.added_by for row in found.evidence]
+    names += [row.added_by for row in found.evidence if row.added_by != "worker"]
     names.append(found.investigation.exception_by)
     return tuple(dict.fromkeys(name for name in names if name))
 

@@ -87,3 +87,12 @@ def next_number(versions: Any, counter: int) -> int:
     """The number of the version that follows the `counter`th of a list, newest first."""
     number: int = versions[counter].report.number
     return number
+
+
+@register.filter
+def all_well(told: Any, lead: str) -> bool:
+    """Whether one of the five sentences has nothing left to worry about."""
+    if lead == "Goal":
+        return told["goal"]["met"] is True
+    grave = ("critical", "high")
+    return lead == "Open" and not [b for b in bugs_shown(told, "open") if b["severity"] in grave]
