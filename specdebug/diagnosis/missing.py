@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import draft_config, release_knowledge, setups
+from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, cost_points, profile, runs, speculative_runs
 from specdebug.diagnosis.findings import Finding
@@ -58,9 +59,20 @@ def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
 
 
 def _nothing(case: Case, found: list[Finding]) -> Missing | None:
-    if setups(case) or runs(case) or case.draft or case.positions or case.header:
+    if setups(case) or runs(case) or case.draft or case.positions:
         return None
-    return Missing("the server log from its first line", "nothing usable was given")
+    if case.header is not None:
+        return Missing(
+            "the draft's config.json", "its tensors can only be judged against what it promises"
+        )
+    if case.target is not None:
+        return Missing(
+            "the draft's config.json and the launch command",
+            "the target alone says nothing about speculation",
+        )
+    known = case.baseline_tok_s or case.training.val_accuracy or case.training.features
+    why = "notes alone say nothing about a server" if known else "nothing usable was given"
+    return Missing("the server log from its first line", why)
 
 
 def _accept_len(case: Case, found: list[Finding]) -> Missing | None:
@@ -86,14 +98,23 @@ def _release(case: Case, found: list[Finding]) -> Missing | None:
         codes = ", ".join(f.code for f in named)
         return Missing("the engine's release", f"it decides {codes}")
     draft = draft_config(case)
-    if draft is not None and draft.is_eagle3 and draft.aux_layer_ids and not setups(case):
-        return Missing("the engine's release", "it decides which layers the draft is fed")
-    return None
+    if draft is None or not draft.is_eagle3 or not draft.aux_layer_ids or setups(case):
+        return None
+    if case.target is None:
+        return Missing(
+            "the target's config.json", "its architecture and depth decide what the layer ids mean"
+        )
+    layers = layers_of(case)
+    if layers is None or layers.capture is not None:
+        return None
+    return Missing("the engine's release", "it decides which layers the draft is fed")
 
 
 def _measure(case: Case, found: list[Finding]) -> Missing | None:
     if runs(case) or case.positions:
         return None
+    if case.draft is not None and not setups(case) and case.training.features is None:
+        return None  # files alone: whether they fit the training comes before how they serve
     if any(b.notices for b in case.boots):
         return None
     return Missing(

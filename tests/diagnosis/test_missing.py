@@ -81,3 +81,26 @@ def test_a_predicted_depth_carries_its_range(make: Any) -> None:
     found = [a for a in advise(make.case(runs=make.story_rows())) if "num_steps 3" in a.action]
     assert len(found) == 1
     assert "58 to 67" in found[0].prediction or "59 to 66" in found[0].prediction
+
+
+def test_files_alone_lack_the_file_that_decides_what_they_mean(make: Any) -> None:
+    draft, target = make.kimi_draft([2, 30, 58]), make.kimi_target
+    header = {"midlayer.a": {"dtype": "BF16", "shape": [1]}}
+    for known, wanted in (
+        ({"header": header}, "the draft's config.json"),
+        ({"target_config": target}, "the draft's config.json and the launch command"),
+        ({"draft_config": draft}, "the target's config.json"),
+        ({"draft_config": draft, "target_config": target}, "the engine's release"),
+        ({"baseline_tok_s": 90.0}, "the server log from its first line"),
+    ):
+        found = diagnose(make.case(**known)).missing
+        assert found is not None
+        assert found.input == wanted, known
+
+
+def test_ids_that_mean_the_same_on_every_release_lack_the_training(make: Any) -> None:
+    target = {"architectures": ["Qwen3ForCausalLM"], "num_hidden_layers": 36, "hidden_size": 7168}
+    case = make.case(draft_config=make.kimi_draft([1, 17, 32]), target_config=target)
+    found = diagnose(case).missing
+    assert found is not None
+    assert "trained on" in found.input
