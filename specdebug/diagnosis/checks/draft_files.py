@@ -14,6 +14,7 @@ from specdebug.diagnosis.arguments import (
     setups,
     target_config,
 )
+from specdebug.diagnosis.decode import line_evidence
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
 from specdebug.eagle import checkpoint
@@ -285,35 +286,50 @@ def _scaling(value: Any) -> dict[str, Any]:
     return {"type": kind, **{k: float(v) if isinstance(v, int) else v for k, v in kept.items()}}
 
 
+def _longest_request(case: Case) -> tuple[float, Evidence] | None:
+    """Tokens of the longest request that decode lines show (a mean where several run)."""
+    longest, at = 0.0, None
+    for boot in case.boots:
+        for stretch in boot.stretches:
+            for i, (tokens, running) in enumerate(
+                zip(stretch.tokens, stretch.running, strict=True)
+            ):
+                if running and tokens / running > longest:
+                    longest, at = tokens / running, (boot, stretch, i)
+    return (longest, line_evidence(*at)) if at else None
+
+
+def _positions_end(case: Case, limit: int) -> Finding | None:
+    """The draft's positions end before what is served, by the settings or by the log itself."""
+    served, longest = served_context(case), _longest_request(case)
+    beyond = longest if longest is not None and longest[0] > limit else None
+    if not beyond and not (served and served[0] > limit):
+        return None
+    told = []
+    if served and served[0] > limit:
+        told.append(f"{served[0]} are served")
+    if beyond:
+        told.append(f"requests of {beyond[0]:.0f} tokens were served")
+    sources = [e for e in (served and served[1], beyond and beyond[1]) if e]
+    return Finding(
+        "draft-context-short",
+        "high" if beyond else "medium",
+        "certain",
+        f"The draft knows {limit} positions, and {' and '.join(told)}.",
+        (_draft(case, f"max_position_embeddings: {limit}"), *sources),
+        f"Train or export the draft for the served context, or limit --context-length to {limit}.",
+        "" if beyond else "accept length by context length, from a log of long requests",
+    )
+
+
 def draft_context_short(case: Case) -> Finding | None:
     """The draft's positions end before the served context, or rope differs from the target."""
     draft, target = draft_config(case), target_config(case)
     if draft is None or case.draft is None:
         return None
-    served, limit = served_context(case), draft.max_position_embeddings
-    if limit and served and served[0] > limit:
-        longest = max(
-            (
-                max(
-                    (t / r for t, r in zip(s.tokens, s.running, strict=True) if r and t == t),
-                    default=0.0,
-                )
-                for b in case.boots
-                for s in b.stretches
-            ),
-            default=0.0,
-        )
-        seen = f", and requests of {longest:.0f} tokens were served" if longest > limit else ""
-        return Finding(
-            "draft-context-short",
-            "high" if seen else "medium",
-            "certain",
-            f"The draft knows {limit} positions while {served[0]} are served{seen}.",
-            (_draft(case, f"max_position_embeddings: {limit}"), served[1]),
-            "Train or export the draft for the served context, or limit --context-length to "
-            f"{limit}.",
-            "" if seen else "accept length by context length, from a log of long requests",
-        )
+    limit = draft.max_position_embeddings
+    if limit and (short := _positions_end(case, limit)):
+        return short
     if target is None or case.target is None:
         return None
     differing = []

@@ -122,7 +122,7 @@ def test_a_draft_that_ends_before_the_target_is_named(make: Any) -> None:
     found = checks.draft_context_short(kimi(make, draft={"max_position_embeddings": 2048}))
     assert found is not None
     assert found.severity == "medium"
-    assert "2048 positions while 262144" in found.statement
+    assert "2048 positions, and 262144" in found.statement
 
 
 def test_it_is_worse_when_longer_requests_were_served(make: Any) -> None:
@@ -139,6 +139,31 @@ def test_a_served_context_within_the_draft_is_fine(make: Any) -> None:
         make,
         draft={"max_position_embeddings": 2048},
         requested=make.asked(context_length=2048),
+    )
+    assert checks.draft_context_short(case) is None
+
+
+def test_the_log_alone_shows_that_longer_requests_were_served(make: Any) -> None:
+    lines = make.stretch([2.0] * 3, tokens=[1000, 2000, 2500], running=1)
+    case = kimi(
+        make,
+        draft={"max_position_embeddings": 2048},
+        requested=make.asked(context_length=2048),
+        boots=[make.boot(lines)],
+    )
+    found = checks.draft_context_short(case)
+    assert found is not None
+    assert "2500 tokens" in found.statement
+    assert found.evidence[-1].line is not None
+
+
+def test_many_short_requests_are_not_one_long_one(make: Any) -> None:
+    lines = make.stretch([2.0] * 3, tokens=[9000, 9000, 9000], running=9)
+    case = kimi(
+        make,
+        draft={"max_position_embeddings": 2048},
+        requested=make.asked(context_length=2048),
+        boots=[make.boot(lines)],
     )
     assert checks.draft_context_short(case) is None
 
