@@ -3,7 +3,7 @@
     python -m benchmarks.gpu_samples [--rounds 200] [--fake]
 
 Asks the machine's own NVML; with --fake, or where there is none, the tests' stand-in, built with
-cc, which reads a text file at each call where a driver asks the GPU: the JSON says which one it was.
+cc, which reads a text file where a driver asks the GPU: the JSON says which one it was.
 """
 
 from __future__ import annotations
