@@ -28,6 +28,7 @@ from experiments.views import (
     shared,
     sweeps,
     taking_up,
+    tokens,
     workers,
 )
 
@@ -43,6 +44,8 @@ urlpatterns = [
     path("check/", check.check, name="check"),
     path("findings/", board.findings, name="findings"),
     path("settings/", people.settings, name="settings"),
+    path("settings/tokens/", tokens.tokens, name="tokens"),
+    path("settings/tokens/<int:pk>/revoke/", tokens.revoke, name="token-revoke"),
     path("settings/password/", people.Password.as_view(), name="password"),
     path("people/", people.people, name="people"),
     path("people/new/", people.add, name="person-new"),
