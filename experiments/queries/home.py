@@ -14,6 +14,7 @@ from django.db.models import Count
 from django.utils import timezone
 
 from experiments.models import (
+    Alert,
     ConfigEntry,
     Finding,
     FindingEvent,
@@ -60,7 +61,8 @@ class Host:
 class Home:
     """rows: the investigations of this page, last changed first; active: runs that wait or run now.
 
-    worse: cost findings opened or reopened within `RECENT`; open_bugs: severity -> open findings of
+    worse: cost findings opened or reopened within `RECENT`; alerts: regressions of watched series
+    that nobody has closed; open_bugs: severity -> open findings of
     all investigations; states: state -> how many investigations.
     """
 
@@ -70,6 +72,7 @@ class Home:
     states: Mapping[str, int]
     active: tuple[Run, ...]
     worse: tuple[FindingEvent, ...]
+    alerts: tuple[Alert, ...]
     open_bugs: Mapping[str, int]
     hosts: tuple[Host, ...]
 
@@ -95,6 +98,11 @@ def home(state: str = Investigation.State.OPEN, page: str = "1") -> Home:
         states=states,
         active=active_runs(),
         worse=_worse(timezone.now()),
+        alerts=tuple(
+            Alert.objects.filter(closed_at=None, kind=Alert.Kind.REGRESSION)
+            .select_related("series", "run__investigation")
+            .defer("run__server_info", "run__shown", "run__investigation__context")[:MOST_WORSE]
+        ),
         open_bugs=dict(
             Finding.objects.filter(state=Finding.State.OPEN)
             .order_by()

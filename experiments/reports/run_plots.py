@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from experiments.models import DecodeSample
+from experiments.models import DecodeSample, Run
 from experiments.queries import Dossier, RunFacts, RunPage
 from experiments.reports import plots
 from experiments.reports.comparing import acceptance
@@ -19,6 +19,7 @@ from specdebug.eagle.speedup import (
     gap_account,
     plain_step_ms,
 )
+from specdebug.sglang.logs import classify_line
 
 
 def run_plots(page: RunPage, found: Dossier | None) -> tuple[plots.Plot, ...]:
@@ -129,6 +130,32 @@ def waterfall(facts: RunFacts, account: GapAccount) -> plots.Plot:
     moves = ", ".join(f"{part.name} {part.tok_s:+.1f}" for part in account.parts)
     reading = f"from {account.baseline_tok_s:.1f} to {account.measured_tok_s:.1f} tok/s: {moves}."
     return plots.waterfall("gap", "Where the throughput goes", "tok/s", falls, reading)
+
+
+def live_plots(run: Run, lines: Iterable[tuple[int | None, str]]) -> tuple[plots.Plot, ...]:
+    """The last decode lines of a log that is being written, by 1-based line number and text.
+
+    What is warm-up and what is measured is not told before the end: all of it is drawn alike.
+    """
+    found = [d for number, text in lines if (d := classify_line(text, number or 1).decode)]
+    drawn = []
+    for name, key in (("tok_s", "throughput"), ("accept_len", "accept_len")):
+        values = [(d, value) for d in found if (value := getattr(d, key)) is not None]
+        if len(values) > 1:
+            known = term(name)
+            drawn.append(
+                plots.series(
+                    name,
+                    known.name,
+                    known.unit,
+                    [plots.Point(float(i), v, d.line, True) for i, (d, v) in enumerate(values)],
+                    across=f"the last {len(values)} decode lines, in order",
+                    hue=plots.hue(run.number),
+                    digits=known.digits,
+                    floor=1.0 if name == "accept_len" else 0.0,
+                )
+            )
+    return tuple(drawn)
 
 
 def break_even(page: RunPage) -> float | None:

@@ -42,10 +42,11 @@ def _live(run: Run) -> dict[str, Any]:
         for i, name in enumerate(PHASES)
         if name != "finished"
     ]
-    hide = secrets.values_of(run.plan)
+    lines = tail(live_log(run), TAIL_LINES, hide=secrets.values_of(run.plan))
     return {
         "phases": steps,
-        "tail": tail(live_log(run), TAIL_LINES, hide=hide),
+        "tail": lines,
+        "live_plots": run_plots.live_plots(run, [(line.number, line.text) for line in lines]),
         "waits": why_it_waits(run),
     }
 

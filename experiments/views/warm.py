@@ -1,6 +1,6 @@
 """Loads in the background what the next page will need, once somebody has come to the first one.
 
-Statistics, charts and the PDF take seconds to import. At the start of the server nobody needs them;
+Statistics and pictures take seconds to import. At the start of the server nobody needs them;
 at the first click everybody does.
 """
 
@@ -10,7 +10,7 @@ import importlib
 import threading
 from functools import cache
 
-SLOW = ("scipy.stats", "pandas", "altair", "vl_convert", "weasyprint")
+SLOW = ("scipy.special", "scipy.stats", "vl_convert")
 
 
 @cache
@@ -26,5 +26,4 @@ def _load() -> None:
         try:
             importlib.import_module(name)
         except (ImportError, OSError):
-            # Pango may be missing; the report says so when it is asked for a PDF.
-            continue
+            continue  # the page that needs it says so

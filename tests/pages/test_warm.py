@@ -16,7 +16,7 @@ def test_the_first_page_loads_what_the_next_one_needs(browser: Client) -> None:
     assert browser.get("/").status_code == 200
     warm.begin().join(120)
     assert not warm.begin().is_alive()
-    assert {"scipy.stats", "altair"} <= set(sys.modules)
+    assert {"scipy.stats", "vl_convert"} <= set(sys.modules)
 
 
 @pytest.mark.parametrize("fault", [OSError("no pango"), ImportError("not installed")])
