@@ -99,6 +99,22 @@ def close(request: HttpRequest, slug: str) -> HttpResponse:
 
 
 @require_POST
+def baseline(request: HttpRequest, slug: str) -> HttpResponse:
+    """Make a run the one that the goal compares with."""
+    page = found(queries.investigation_page, slug)
+    row, before = page.investigation, page.investigation.baseline
+    run = next(
+        (f.run for f in page.dossier.runs if str(f.run.number) == request.POST.get("run")), None
+    )
+    if run is None:
+        messages.error(request, "There is no such run here; choose one of the list.")
+    elif run != before:
+        lifecycle.edit_investigation(row, baseline=run)
+        messages.success(request, f"The goal compares with {run} now.")
+    return redirect(run if run is not None and request.POST.get("back") == "run" else row)
+
+
+@require_POST
 def reopen(request: HttpRequest, slug: str) -> HttpResponse:
     """Open it again."""
     row = found(queries.investigation_page, slug).investigation

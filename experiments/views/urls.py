@@ -69,6 +69,7 @@ urlpatterns = [
     path("i/<slug:slug>/advice/<slug:key>/take/", taking_up.take, name="advice-take"),
     path("i/<slug:slug>/account/", accounts.account, name="account"),
     path("i/<slug:slug>/account/<int:pk>/forget/", accounts.forget_curve, name="curve-forget"),
+    path("i/<slug:slug>/baseline/", investigations.baseline, name="investigation-baseline"),
     path("i/<slug:slug>/reopen/", investigations.reopen, name="investigation-reopen"),
     path("i/<slug:slug>/event/", events.add, name="event-new"),
     path("i/<slug:slug>/event/<int:pk>/", events.edit, name="event-edit"),

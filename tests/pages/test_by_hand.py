@@ -130,6 +130,17 @@ def test_the_plan_says_what_the_release_will_make_of_it(story: Story, browser: C
     assert Run.objects.count() == count
 
 
+def test_a_run_becomes_the_baseline_at_one_click(story: Story, browser: Client) -> None:
+    address = f"{_slug(story)}/baseline/"
+    assert browser.post(address, {"run": "1", "back": "run"})["Location"].endswith("/r/1/")
+    story.investigation.refresh_from_db()
+    assert story.investigation.baseline == story.slow
+    browser.post(address, {"run": "99"})
+    browser.post(address, {"run": "x"})
+    story.investigation.refresh_from_db()
+    assert story.investigation.baseline == story.slow
+
+
 @pytest.fixture
 def admin(browser: Client, user: User) -> Client:
     Role.objects.create(user=user, name=Role.Name.ADMIN)
