@@ -129,6 +129,9 @@ def _outcome(found: Dossier, facts: RunFacts) -> verdicts.PredictionVerdict:
             "undecided", "The run that it was to be compared with is gone."
         )
     cv, df = pooled_spread(found, facts, row.metric)
+    until = max(facts.run.number, base.run.number)
+    mine = repeats_of(found, facts, until) if facts.measured else []
+    theirs = repeats_of(found, base, until) if base.measured else []
     return verdicts.prediction_verdict(
         verdicts.Prediction(
             row.metric,
@@ -138,12 +141,38 @@ def _outcome(found: Dossier, facts: RunFacts) -> verdicts.PredictionVerdict:
             row.high,
             row.margin,
         ),
-        _positive(facts.figures.values(row.metric)) if facts.measured else (),
-        _positive(base.figures.values(row.metric)) if base.measured else (),
+        _together(mine, row.metric),
+        _together(theirs, row.metric),
         cv,
         pooled_df=df,
+        looks=max(len(mine), len(theirs), 1),
         invalid=not_comparable(facts, base),
     )
+
+
+def repeats_of(found: Dossier, facts: RunFacts, until: int) -> list[RunFacts]:
+    """The run with those that repeat it or that it repeats, measured, none after number `until`.
+
+    Each is a start of its own. A run that no longer compares with it is left out.
+    """
+    root = facts.run.repeats_run_id or facts.run.pk
+    return [
+        other
+        for other in found.runs
+        if root in (other.run.pk, other.run.repeats_run_id)
+        and other.measured
+        and other.run.number <= until
+        and (other is facts or not_comparable(facts, other) is None)
+    ]
+
+
+def _together(starts: Sequence[RunFacts], metric: str) -> tuple[float, ...]:
+    """The figures of several starts: of three or more one each, since repeats within a start hang
+    together; of fewer all repeats."""
+    values = [v for s in starts if (v := _positive(s.figures.values(metric)))]
+    if len(values) >= 3:
+        return tuple(sum(v) / len(v) for v in values)
+    return tuple(v for own in values for v in own)
 
 
 def _positive(values: Sequence[float]) -> tuple[float, ...]:

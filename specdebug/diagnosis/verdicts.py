@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from specdebug.measure.compare import Comparison, compare
+from specdebug.measure.compare import EFFECT, Comparison, compare
 
 __all__ = [
     "AppliedCheck",
@@ -186,13 +186,15 @@ def prediction_verdict(
     *,
     pooled_df: int | None = None,
     assumed_cv: float | None = ASSUMED_CV,
+    looks: int = 1,
     invalid: str | None = None,
 ) -> PredictionVerdict:
     """Hold the interval of the measured ratio against the predicted one.
 
     Inside: supported; disjoint: refuted; else undecided. With fewer than three repeats on a side
-    the spread is pooled_cv, else assumed_cv, and the reason says "assumed". invalid: why the runs
-    must not be compared.
+    the spread is pooled_cv, else assumed_cv, and the reason says "assumed". looks: how often the
+    figures were topped up and judged, this time included. invalid: why the runs must not be
+    compared.
     """
     if not run or not baseline:
         which = "the run" if not run else prediction.baseline
@@ -205,6 +207,8 @@ def prediction_verdict(
         margin=prediction.margin,
         pooled_cv=pooled_cv if pooled_cv is not None else assumed_cv if few else None,
         pooled_df=pooled_df,
+        effect=max(prediction.margin, EFFECT),
+        looks=looks,
         invalid=invalid,
         what=prediction.metric,
     )
@@ -216,6 +220,8 @@ def prediction_verdict(
     )
     note = f", with an assumed spread of {100 * (assumed_cv or 0):.0f} %" if assumed else ""
     single = ", unreplicated" if outcome.unreplicated else ""
+    if looks > 1:
+        note += f", judged {looks} times and therefore at {100 * outcome.level:.3g} %"
     text = f"Predicted: {prediction}. Measured: {ratio}{note}{single}."
     if low <= outcome.low and outcome.high <= high:
         return PredictionVerdict("supported", text, outcome)
@@ -223,7 +229,10 @@ def prediction_verdict(
         return PredictionVerdict("refuted", text, outcome)
     more = ""
     if outcome.repeats is not None:
-        more = f" About {outcome.repeats} repeats per configuration would show a 5 % change."
+        more = (
+            f" About {outcome.repeats} repeats per configuration would show a change of "
+            f"{100 * max(prediction.margin, EFFECT):.3g} %."
+        )
     return PredictionVerdict("undecided", text + more, outcome)
 
 

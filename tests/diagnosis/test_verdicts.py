@@ -139,3 +139,22 @@ def test_an_unmet_goal_and_serious_findings_keep_an_investigation_open() -> None
     assert len(closing_obstacles(unmet, findings)) == 2
     met = goal_status(Goal("tok_s", "beat-baseline"), 99, 90)
     assert closing_obstacles(met, findings[1:]) == ()
+
+
+def test_figures_that_were_topped_up_are_judged_at_a_wider_interval_and_say_so() -> None:
+    predicted = Prediction("tok_s", "R0", "up")
+    run, base = (104.0, 106.0, 105.0, 103.5), (100.0, 101.0, 99.0, 100.5)
+    once = prediction_verdict(predicted, run, base)
+    third = prediction_verdict(predicted, run, base, looks=3)
+    assert "judged" not in once.reason
+    assert "judged 3 times and therefore at 98.2 %" in third.reason
+    assert once.comparison is not None
+    assert third.comparison is not None
+    assert third.comparison.low < once.comparison.low  # type: ignore[operator]
+
+
+def test_undecided_names_the_repeats_for_the_registered_margin() -> None:
+    predicted = Prediction("tok_s", "R0", "up", margin=0.10)
+    found = prediction_verdict(predicted, (100.0, 112.0, 119.0), (100.0, 104.0, 97.0))
+    assert found.outcome == "undecided"
+    assert "a change of 10 %" in found.reason

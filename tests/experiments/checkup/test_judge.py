@@ -191,3 +191,29 @@ def test_the_log_proves_a_line_and_only_a_whole_log_its_absence(
         kind=evidence.SERVER_LOG,
     )
     assert verdict_of(run).applied == applied
+
+
+def repeated(hypothesis: Hypothesis, first: Run, figures: Sequence[float]) -> Run:
+    run = run_with(hypothesis, figures)
+    Run.objects.filter(pk=run.pk).update(repeats_run=first)
+    run.refresh_from_db()
+    return run
+
+
+def test_a_repeated_run_is_judged_with_the_one_it_repeats_at_a_wider_interval(
+    hypothesis: Hypothesis,
+) -> None:
+    first = run_with(hypothesis, [91.0])
+    alone = verdict_of(first)
+    second = verdict_of(repeated(hypothesis, first, [97.0]))
+    assert "judged" not in alone.outcome_reason
+    assert "judged 2 times and therefore at 98.2 %" in second.outcome_reason
+    # Both starts count: (91 + 97) / 2 over 90.
+    assert "1.044 times R0" in second.outcome_reason
+    assert Verdict.objects.get(run=first, in_force=True).outcome_reason == alone.outcome_reason
+
+
+def test_a_repeat_that_failed_brings_no_figures_of_others(hypothesis: Hypothesis) -> None:
+    first = run_with(hypothesis, [120.0])
+    second = repeated(hypothesis, first, [])
+    assert "was not measured" in verdict_of(second).outcome_reason
