@@ -1,0 +1,145 @@
+"""Every page in a real Chromium: no accessibility fault in either theme, nothing refused by the
+policy, nothing wider than a phone, and a first page that is light."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from tests.pages.conftest import make_story, pages_of
+
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.timeout(600),
+    pytest.mark.django_db(transaction=True),
+]
+FIRST_PAGE_BYTES = 250_000
+PHONE, DESK = {"width": 390, "height": 844}, {"width": 1440, "height": 900}
+
+
+@pytest.fixture
+def chromium(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """A running browser; skipped with the reason where the machine has none."""
+    path = os.environ.get("SPECDEBUG_CHROMIUM") or shutil.which("chromium")
+    if not path:
+        pytest.skip("no Chromium: bin/find-chromium says how to get one")
+    from playwright.sync_api import sync_playwright
+
+    # Playwright runs an event loop in this thread, which Django takes for its own.
+    monkeypatch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def opened(
+    chromium: Any, live_server: Any, data_dir: Any, user: Any
+) -> Iterator[Callable[..., Any]]:
+    """A page of a person who is logged in, by theme and size."""
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    cookie = client.cookies["specdebug_session"].value
+    contexts = []
+
+    def page(theme: str = "light", size: dict[str, int] = DESK) -> Any:
+        context = chromium.new_context(viewport=size, color_scheme=theme, base_url=live_server.url)
+        context.add_cookies(
+            [{"name": "specdebug_session", "value": cookie, "url": live_server.url}]
+        )
+        contexts.append(context)
+        return context.new_page()
+
+    yield page
+    for context in contexts:
+        context.close()
+
+
+def _said(page: Any) -> list[str]:
+    said: list[str] = []
+    page.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: said.append(str(e)))
+    return said
+
+
+def _faults(page: Any, rules: list[str] | None = None) -> list[str]:
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"runOnly": {"type": "rule", "values": rules}} if rules else None
+    found = Axe().run(page, options=options).response["violations"]
+    return [f"{v['id']}: {v['nodes'][0]['target']} {v['nodes'][0]['html'][:120]}" for v in found]
+
+
+def test_no_page_has_an_accessibility_fault_in_the_light_theme(opened: Any) -> None:
+    page, faults = opened(), {}
+    said = _said(page)
+    for name, address in pages_of(make_story()).items():
+        assert page.goto(address).status == 200, name
+        if found := _faults(page):
+            faults[name] = found
+    assert faults == {}
+    assert said == []
+
+
+def test_colours_are_told_apart_in_the_dark_theme_and_pages_fit_a_phone(opened: Any) -> None:
+    page, faults = opened("dark", PHONE), {}
+    for name, address in pages_of(make_story()).items():
+        page.goto(address)
+        found = _faults(page, ["color-contrast", "link-in-text-block"])
+        over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        if found or over > 0:
+            faults[name] = [*found, f"{over} px too wide"] if over > 0 else found
+    assert faults == {}
+
+
+def test_the_first_page_is_light_and_asks_nobody_else(opened: Any, live_server: Any) -> None:
+    make_story()
+    page, sizes, elsewhere = opened(), [], []
+
+    def seen(response: Any) -> None:
+        sizes.append(len(response.body()))
+        if not response.url.startswith(live_server.url):
+            elsewhere.append(response.url)
+
+    page.on("response", seen)
+    page.goto("/")
+    page.wait_for_load_state("networkidle")
+    assert len(sizes) > 3
+    assert sum(sizes) < FIRST_PAGE_BYTES
+    assert elsewhere == []
+
+
+def test_an_idle_page_asks_for_nothing(opened: Any) -> None:
+    make_story()
+    page, asked = opened(), []
+    page.goto("/")
+    page.on("request", lambda request: asked.append(request.url))
+    page.wait_for_timeout(3000)
+    assert asked == []
+
+
+def test_keys_lead_to_the_search_and_to_pages(opened: Any) -> None:
+    page = opened()
+    page.goto("/")
+    page.keyboard.press("/")
+    page.keyboard.type("aux layer")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/search/?q=aux+layer")
+    page.locator("body").click(position={"x": 5, "y": 500})
+    page.keyboard.press("g")
+    page.keyboard.press("f")
+    page.wait_for_url("**/findings/")
+
+
+def test_the_first_tab_shows_the_way_past_the_head(opened: Any) -> None:
+    page = opened()
+    page.goto("/")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
