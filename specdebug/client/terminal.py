@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import shutil
 import textwrap
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from specdebug.diagnosis.diagnose import Diagnosis
-from specdebug.diagnosis.findings import Evidence, Finding
+from specdebug.diagnosis.findings import SEVERITIES, Evidence, Finding
 
 __all__ = ["report"]
 
@@ -29,6 +30,9 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
             yield f"{_clean(given.name)}: {given.kind}, {_clean(given.summary)}".rstrip(", ")
     if found.inputs:
         yield ""
+    if found.faults:
+        yield _summary(found)
+        yield ""
     quoted: set[Evidence] = set()
     for finding in found.findings:
         yield from _finding(finding, colour, columns, quoted)
@@ -46,6 +50,14 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
     if found.missing is not None:
         text = f"Most valuable next input: {found.missing.input} ({found.missing.why})."
         yield from textwrap.wrap(text, columns)
+
+
+def _summary(found: Diagnosis) -> str:
+    """How many findings of each severity there are, before anybody reads them."""
+    counts = Counter(finding.severity for finding in found.findings)
+    said = [f"{counts[severity]} {severity}" for severity in SEVERITIES if counts[severity]]
+    many = "s" if len(found.faults) > 1 else ""
+    return f"{len(found.faults)} fault{many} found: " + ", ".join(said) + "."
 
 
 def _finding(finding: Finding, colour: bool, columns: int, quoted: set[Evidence]) -> Iterator[str]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from specdebug.diagnosis.checks.registry import CHECKS
 from specdebug.diagnosis.facts import Case, InputSummary
-from specdebug.diagnosis.findings import Finding, is_fault, severity_rank
+from specdebug.diagnosis.findings import CONFIDENCES, Finding, is_fault, severity_rank
 from specdebug.diagnosis.missing import Missing, most_valuable
 from specdebug.diagnosis.values import values_of
 
@@ -51,7 +51,7 @@ def diagnose(case: Case) -> Diagnosis:
         lacking = check.lacks(case)
         if lacking is not None:
             untried.append((check.code, lacking))
-    findings.sort(key=lambda f: severity_rank(f.severity))
+    findings.sort(key=lambda f: (severity_rank(f.severity), CONFIDENCES.index(f.confidence)))
     return Diagnosis(
         findings=tuple(findings),
         values=values_of(case),

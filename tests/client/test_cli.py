@@ -261,3 +261,14 @@ def test_a_check_without_a_log_needs_no_numpy() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
     assert done.stdout.split()[-1] == b"False"
+
+
+def test_the_answer_begins_with_how_many_findings_there_are(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    main(["check", *files(FAULTY)])
+    lines = capsys.readouterr().out.splitlines()
+    first = lines[lines.index("") + 1]
+    assert first == "1 fault found: 1 high, 3 info."
+    main(["check", *files(HEALTHY)])
+    assert "found:" not in capsys.readouterr().out

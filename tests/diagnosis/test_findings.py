@@ -1,9 +1,19 @@
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from specdebug.diagnosis.checks.registry import CHECKS
-from specdebug.diagnosis.findings import CATALOGUE, Evidence, Finding, is_fault
+from specdebug.diagnosis.diagnose import diagnose
+from specdebug.diagnosis.facts import Training
+from specdebug.diagnosis.findings import (
+    CATALOGUE,
+    CONFIDENCES,
+    SEVERITIES,
+    Evidence,
+    Finding,
+    is_fault,
+)
 
 
 def test_every_code_has_one_check_and_every_check_a_code() -> None:
@@ -51,3 +61,19 @@ def test_the_document_says_what_the_command_line_explains() -> None:
     text = (Path(__file__).parents[2] / "docs" / "findings.md").read_text()
     for entry in CATALOGUE.values():
         assert f"| `{entry.code}` | {entry.title} | {entry.explanation} |" in text
+
+
+def test_findings_come_by_severity_and_the_surest_first(make: Any) -> None:
+    case = make.case(
+        runs=make.story_rows(),
+        requested=make.asked(1, 1, 16),
+        draft_config=make.kimi_draft([2, 30, 58]),
+        target_config=make.kimi_target,
+        training=Training(val_accuracy=0.747, features=("embed", 3, 31)),
+        engine_version="0.5.9",
+    )
+    found = diagnose(case).findings
+    ranks = [(SEVERITIES.index(f.severity), CONFIDENCES.index(f.confidence)) for f in found]
+    assert ranks == sorted(ranks)
+    assert len({severity for severity, _ in ranks}) > 2
+    assert found[0].code == "aux-layer-mismatch"

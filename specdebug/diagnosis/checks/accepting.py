@@ -185,9 +185,10 @@ def acceptance_below_reference(case: Case) -> Finding | None:
         expected = reference.at(run.num_steps)
         if expected is not None and run.accept_len < 0.9 * expected[0]:
             low, high = expected
+            curve = f"{low:.2f} to {high:.2f}" if high - low > 0.005 else f"{low:.2f}"
             below.append(
                 f"{run.label} {run.accept_len:.2f} at num_steps {run.num_steps} against "
-                f"{low:.2f} to {high:.2f} ({100 * (run.accept_len / high - 1):.0f} %)"
+                f"{curve} ({100 * (run.accept_len / high - 1):.0f} %)"
             )
             evidence += run.evidence
     if not below:

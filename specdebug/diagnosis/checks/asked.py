@@ -54,7 +54,7 @@ def _overridden(setup: Setup) -> Finding | None:
         confidence: Confidence = "certain"
         seen = logged.evidence()
         # A row of the record may come from a write-up as well as from the engine: it has no line.
-        how = f"{seen.source}, line {seen.line}" if seen.line else "effective arguments on record"
+        how = "as the engine's own arguments say" if seen.line else "effective arguments on record"
     else:
         known = release_knowledge(setup)
         if topk != 1 or steps is None or asked == steps + 1 or known.surely_before("0.4.6"):
@@ -134,7 +134,9 @@ def effective_window_inferred(case: Case) -> Finding | None:
         how = "; ".join(f"{w} if the rate is {f}" for f, w in _per_formula(reading.by_formula))
         settle = "" if len(reading.windows) == 1 else "the engine's release"
         if allowed and not allowed & set(reading.windows):
-            explained = setup.logged(DRAFT_TOKENS) is not None
+            # The override says it already, with its cause: see draft-tokens-overridden.
+            chain = topk == 1 and steps is not None and steps + 1 in reading.windows
+            explained = setup.logged(DRAFT_TOKENS) is not None or chain
             return Finding(
                 "effective-window-inferred",
                 "info" if explained else "high",
@@ -144,7 +146,7 @@ def effective_window_inferred(case: Case) -> Finding | None:
                 (*flag_evidence(setup, DRAFT_TOKENS), *reading.evidence),
                 "Compare the server_args line with the command; with topk 1 the window is "
                 "num_steps + 1.",
-                settle or "the server_args line of the log",
+                settle or ("" if explained else "the server_args line of the log"),
             )
         unasked = not allowed and setup.logged(DRAFT_TOKENS) is None
         if unasked and (len(reading.windows) > 1 or reading.windows[0] == 2):

@@ -288,3 +288,21 @@ def test_a_refusal_that_hangs_on_the_backend_is_a_possibility_and_names_it(make:
     assert "attention backend" in found.settled_by
     settled = make.asked(3, 4, 16, page_size=64, attention_backend="flashinfer")
     assert refused.arguments_rejected(make.case(requested=settled, engine_version="0.5.9")) is None
+
+
+def test_a_window_that_the_override_explains_is_told_once_as_a_fault(make: Any) -> None:
+    lines = make.stretch([1.4, 1.6, 1.8, 1.5, 1.7], window=2)
+    case = make.case(
+        requested=make.asked(1, 1, 16), boots=[make.boot(lines)], engine_version="0.5.9"
+    )
+    override, window = checks.draft_tokens_overridden(case), checks.effective_window_inferred(case)
+    assert override is not None
+    assert window is not None
+    assert (override.severity, window.severity) == ("high", "info")
+    lines = make.stretch([1.4, 2.6, 2.8, 1.5, 2.7], window=3)
+    case = make.case(
+        requested=make.asked(1, 1, 16), boots=[make.boot(lines)], engine_version="0.5.9"
+    )
+    window = checks.effective_window_inferred(case)
+    assert window is not None
+    assert window.severity == "high"  # three is neither what was asked nor what the rule gives
