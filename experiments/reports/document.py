@@ -145,7 +145,7 @@ def _appendix(found: Dossier) -> dict[str, Any]:
 
     What all runs with anything of the kind share stands once, under "common".
     """
-    runs = [
+    runs: list[dict[str, Any]] = [
         {
             "label": facts.run.label,
             "title": facts.run.title,
@@ -159,7 +159,7 @@ def _appendix(found: Dossier) -> dict[str, Any]:
         }
         for facts in found.runs
     ]
-    common = {}
+    common: dict[str, Any] = {}
     for kind in ("environment", "versions", "workload"):
         known = [run[kind] for run in runs if run[kind]]
         shared = _shared_by(known) if len(known) > 1 else {}

@@ -141,7 +141,8 @@ class Redactor:
 
     def _without_keys(self, text: str) -> str:
         """Without private keys: from a key's first line to its last, or as far as a key reaches."""
-        parts, done = [], 0
+        parts: list[str] = []
+        done = 0
         begun: re.Match[str] | None = None
         for mark in _PEM.finditer(text):
             if begun is not None and mark.start() - begun.start() > _LONGEST_PEM:
