@@ -123,6 +123,9 @@ def _row_run(case: Case, row: Measured) -> Run:
         steps = window - 1
     tok_s = statistics.fmean(row.tok_s) if row.tok_s else None
     running = row.running
+    limit = _limit(case, setup) if client and running else None
+    if running and limit and speculative:
+        running = min(running, limit)  # the client's other requests wait in the queue
     if running is None and case.concurrency is not None:
         running = float(case.concurrency.value)
     time = row.step_ms
@@ -147,6 +150,13 @@ def _row_run(case: Case, row: Measured) -> Run:
         dataset=row.dataset,
         changes=row.changes,
     )
+
+
+def _limit(case: Case, setup: Setup | None) -> float | None:
+    """The most requests the only server that drafts runs at once, None where it is not known."""
+    known = [setup] if setup is not None else [s for s in setups(case) if s.algorithm]
+    most = known[0].number("max_running_requests") if len(known) == 1 else None
+    return float(most) if most else None
 
 
 _PLAIN_NAME = re.compile(r"(?i)base(?:line)?|plain|vanilla|no[-_ ]?spec|without[-_ ]?spec|off")

@@ -43,6 +43,7 @@ def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
         _accept_len,
         _release,
         _measure,
+        _unreal,
         _dead,
         _baseline,
         _features,
@@ -121,6 +122,19 @@ def _measure(case: Case, found: list[Finding]) -> Missing | None:
         "decode lines of the server log under load",
         "accept length and step time are in them, and nothing measured is known yet",
     )
+
+
+def _unreal(case: Case, found: list[Finding]) -> Missing | None:
+    codes = {f.code for f in found if f.severity != "info"}
+    if "simulated-acceptance" in codes:
+        return Missing(
+            "the same run without SGLANG_SIMULATE_ACC_LEN", "every acceptance figure is made up"
+        )
+    if "prompts-not-representative" in codes:
+        return Missing(
+            "the accept length on real prompts", "on random tokens it says nothing about the draft"
+        )
+    return None
 
 
 CAUSES_OF_DEATH = {

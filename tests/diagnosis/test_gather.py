@@ -388,3 +388,12 @@ def test_random_prompts_matter_to_a_server_that_drafts() -> None:
     assert "prompts-not-representative" not in codes
     codes = [f.code for f in diagnose(build_case([client, text("c", COMMAND)])).findings]
     assert "prompts-not-representative" in codes
+
+
+def test_requests_that_wait_in_the_queue_do_not_run() -> None:
+    rows = CLIENT.format("2725.0", "Concurrency:  250.9\nAccept length:   2.20\n")
+    client = text("bench.txt", rows.replace("concurrency:                 1", "concurrency: 256"))
+    release = text("n", {"engine_version": "0.5.9"})
+    found = diagnose(build_case([client, text("c", COMMAND), release]))
+    assert found.values["running_requests"] == 48
+    assert found.values["step_ms"] == pytest.approx(1000 * 2.2 * 48 / 2725, rel=1e-4)

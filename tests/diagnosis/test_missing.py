@@ -104,3 +104,13 @@ def test_ids_that_mean_the_same_on_every_release_lack_the_training(make: Any) ->
     found = diagnose(case).missing
     assert found is not None
     assert "trained on" in found.input
+
+
+def test_figures_that_are_not_real_lack_real_ones(make: Any) -> None:
+    run = Measured("a", "b", speculative=True, num_steps=3, tok_s=(90.0,), accept_len=1.6)
+    faked = make.case(runs=[run], env={"SGLANG_SIMULATE_ACC_LEN": "3"})
+    assert "SIMULATE" in missing(faked)
+    random = Measured(
+        "a", "b", speculative=True, tok_s=(90.0,), accept_len=1.6, dataset="random-ids"
+    )
+    assert missing(make.case(runs=[random])) == "the accept length on real prompts"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import PurePath
 
 from specdebug.diagnosis.arguments import release_knowledge, setups
 from specdebug.diagnosis.decode import (
@@ -90,7 +91,8 @@ def too_few_samples(case: Case) -> Finding | None:
     if len(rows) + bool(case.baseline_tok_s) > 1:
         once = [r for r in rows if len(r.samples) < ENOUGH_REPEATS]
         if once:
-            few.append(f"{len(once)} throughputs have fewer than {ENOUGH_REPEATS} repeats")
+            have = "throughputs have" if len(once) > 1 else "throughput has"
+            few.append(f"{len(once)} {have} fewer than {ENOUGH_REPEATS} repeats")
             evidence += [e for r in once for e in r.evidence[:1]]
     if not few:
         return None
@@ -128,13 +130,19 @@ def _warm_up(boot: Boot) -> Finding | None:
             "warm-up-counted",
             "info",
             "certain",
-            f"{len(cold)} of {len(busy)} decode lines are cold starts or count idle time; an "
+            f"{len(cold)} of {len(busy)} decode lines {_colds(len(cold))}; an "
             f"average over all of them gives {plain:.4g} tok/s instead of {clean:.4g}.",
             (line_evidence(boot, stretch, cold[0]),),
             "Leave the first line after an idle time out, as the figures here do; run a warm-up "
             "before measuring.",
         )
     return None
+
+
+def _colds(count: int) -> str:
+    return (
+        "are cold starts or count idle time" if count > 1 else "is a cold start or counts idle time"
+    )
 
 
 def several_boots(case: Case) -> Finding | None:
@@ -150,8 +158,8 @@ def several_boots(case: Case) -> Finding | None:
             "several-boots",
             "medium",
             "certain",
-            f"{source} holds {len(boots)} server starts (from lines {lines}); each is judged by "
-            "itself.",
+            f"{PurePath(source).name} holds {len(boots)} server starts (from lines {lines}); each "
+            "is judged by itself.",
             tuple(Evidence(source, b.line, _start_text(b)) for b in boots),
             "Write one log file per start.",
         )

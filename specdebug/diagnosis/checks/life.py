@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 
 from specdebug.diagnosis.facts import Boot, Case, Notice
 from specdebug.diagnosis.findings import Evidence, Finding, Severity
@@ -146,8 +147,12 @@ def server_died(case: Case) -> Finding | None:
     return None
 
 
+LONG_START = 600.0  # seconds; loading and capturing a large model may well take as long
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
+
+
 def start_timeout(case: Case) -> Finding | None:
-    """Somebody waited for the ready line in vain."""
+    """Somebody waited for the ready line in vain, or the log shows a long start without one."""
     waited = _notices(case, "start-timeout", pattern=_TIMEOUT)
     if waited:
         return _finding(
@@ -157,7 +162,37 @@ def start_timeout(case: Case) -> Finding | None:
             "The server was not ready in time",
             "Allow tens of minutes for large models, and look at the last phase in the log.",
         )
-    return None
+    boot = unfinished_start(case)
+    if boot is None:
+        return None
+    stamped = [(n, t) for n in boot.notices if (t := _time(n.text)) is not None]
+    took = (stamped[-1][1] - stamped[0][1]).total_seconds() if stamped else 0.0
+    if took < LONG_START:
+        return None
+    first, last = stamped[0][0], stamped[-1][0]
+    return Finding(
+        "start-timeout",
+        "medium",
+        "possible",
+        f"The log shows {took / 60:.0f} minutes of start-up and no ready line: still loading or "
+        "capturing graphs, hanging, or stopped by whoever waited.",
+        (
+            Evidence(first.source, first.line, _said(first)),
+            Evidence(last.source, last.line, _said(last)),
+        ),
+        "Look at the last phase in the log and whether its progress moves; large models take tens "
+        "of minutes.",
+        "the log to its end, and what the process that started the server said",
+    )
+
+
+def _time(text: str) -> datetime | None:
+    """The time stamp of a log line, None where it has none."""
+    match = _STAMP.search(text[:200])
+    try:
+        return datetime.fromisoformat(f"{match[1]}T{match[2]}") if match else None
+    except ValueError:
+        return None
 
 
 def unfinished_start(case: Case) -> Boot | None:

@@ -63,3 +63,21 @@ def test_an_exit_code_of_minus_nine_alone_is_no_death(make: Any) -> None:
 def test_another_exit_code_than_that_of_a_stop_is_a_death(make: Any, code: int, dies: bool) -> None:
     found = life.server_died(make.case(requested=make.asked(), exit_code=code))
     assert (found is not None) == dies
+
+
+@pytest.mark.parametrize(
+    ("minutes", "ready", "late"), [(27, False, True), (9, False, False), (27, True, False)]
+)
+def test_a_long_start_without_a_ready_line_may_have_timed_out(
+    make: Any, minutes: int, ready: bool, late: bool
+) -> None:
+    notices = [
+        ("model-load", "[2026-02-11 09:10:00 TP0] Load weight end. type=LlamaForCausalLM"),
+        ("capture-begin", f"[2026-02-11 09:{10 + minutes}:00 TP0] Capture cuda graph begin."),
+    ]
+    boot = make.boot(args=make.args(), notices=notices, ready=ready)
+    found = life.start_timeout(make.case(boots=[boot]))
+    assert (found is not None) == late
+    if found is not None:
+        assert found.confidence == "possible"
+        assert "27 minutes" in found.statement
