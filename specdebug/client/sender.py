@@ -61,6 +61,8 @@ class Sender:
         """Take one row; returns at once and never raises."""
         try:
             if self.pid != os.getpid():  # after a fork there is no thread
+                if self.spool is not None:
+                    self.spool.close()  # the parent's; its lock stays with the parent
                 self._start()
             if len(self.inbox) >= MOST_WAITING:
                 self._ignore("rows came faster than this machine could take them")

@@ -64,8 +64,9 @@ class Spool:
         size = 0
         for row in rows:
             line = b"%d %b\n" % (self.next_row, row)
-            if self.memory or self.size + size + len(line) > self.most_bytes:
-                self._remember(row)
+            full = self.size + size + len(line) > self.most_bytes
+            if self.memory or full:
+                self._remember(row, MOST_IN_MEMORY // 10 if full else MOST_IN_MEMORY)
                 continue
             lines.append(line)
             size += len(line)
@@ -81,11 +82,11 @@ class Spool:
                 os.ftruncate(self.file.fileno(), self.size)
             self.next_row -= len(lines)
             for line in lines:
-                self._remember(line.partition(b" ")[2][:-1])
+                self._remember(line.partition(b" ")[2][:-1], MOST_IN_MEMORY)
 
-    def _remember(self, row: bytes) -> None:
-        full = self.size >= self.most_bytes or len(self.memory) >= MOST_IN_MEMORY
-        if full and len(self.memory) >= MOST_IN_MEMORY // 10:
+    def _remember(self, row: bytes, most: int) -> None:
+        """Keep a row in memory, where there are fewer than `most`."""
+        if len(self.memory) >= most:
             self.dropped += 1
             return
         self.memory.append((self.next_row, row))

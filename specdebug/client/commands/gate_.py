@@ -30,7 +30,7 @@ PASSING = ("improvement", "no material change", "small change")
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     options(parser)
-    parser.add_argument("run", metavar="NAME", help="slug/R3")
+    parser.add_argument("name", metavar="NAME", help="slug/R3")
     parser.add_argument("--baseline", metavar="NAME", help="else the investigation's")
     parser.add_argument("--metric", choices=("tok_s", "accept_len", "step_ms"), default="tok_s")
     parser.add_argument(
@@ -39,7 +39,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    name = args.run
+    name = args.name
 
     def work(client: Any) -> int:
         baseline = args.baseline
