@@ -43,8 +43,9 @@ def shared() -> Path:
 
 
 @pytest.fixture(scope="session")
-def django_db_modify_db_settings() -> None:
-    """Tests with two connections need a real file: one in memory locks whole tables."""
+def django_db_modify_db_settings(django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """Tests with two connections need a real file: one in memory locks whole tables. On a server
+    each process of a parallel run has a database of its own."""
     from django.conf import settings
 
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):

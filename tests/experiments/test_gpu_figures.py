@@ -130,7 +130,7 @@ def test_the_page_shows_table_and_drawing_and_gives_the_files(
     run = measured(samples(hot=3).packed())
     client.force_login(User.objects.create_user("ann"))
     page = client.get(run.get_absolute_url()).content.decode()
-    assert "hardware thermal slowdown 15" in page
+    assert "hardware thermal slowdown" in page
     assert "8 GPUs over the run" in page
     address = [run.investigation.slug, run.number]
     csv = client.get(reverse("run-gpus", args=[*address, "csv"])).content.decode()
