@@ -54,6 +54,7 @@ def _rows(many: int, runs: int, rng: random.Random) -> None:
     rows, claims = [], []
     per = max(1, runs // many)
     for row in investigations:
+        host = f"gpu-{rng.randrange(8)}"
         claims += [
             m.Hypothesis(
                 investigation=row,
@@ -72,7 +73,7 @@ def _rows(many: int, runs: int, rng: random.Random) -> None:
                     position=float(number * 4),
                     engine="sglang",
                     engine_release="0.5.9",
-                    host=f"gpu-{rng.randrange(8)}",
+                    host=host,
                     state="done" if rng.random() < 0.97 else "failed",
                     ended_at=now,
                     plan={"server_args": ["--tp-size", "8"], "workload": {"concurrency": 1}},

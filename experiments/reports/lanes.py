@@ -61,7 +61,10 @@ def lanes(found: Dossier, goal: float | None) -> Plot:
     lives = _lives(found)
     bottom = FIRST_LIFE + LIFE * len(lives) + 6
     drawing = Drawing(bottom, _in_words(found), links=True)
-    for words, y in (("thought", 12), ("done", EVENTS - 22), ("measured, tok/s", RUNS - 108)):
+    measured = "measured, tok/s" + (
+        "" if goal is None else f"; the dashed line is the goal, {goal:.4g}"
+    )
+    for words, y in (("thought", 12), ("done", EVENTS - 22), (measured, RUNS - 108)):
         drawing.text(0, y, words, "lane-name")
     if lives:
         drawing.text(0, FIRST_LIFE - 12, "findings, from opened to fixed", "lane-name")
@@ -128,7 +131,6 @@ def _runs(drawing: Drawing, found: Dossier, where: Places, goal: float | None) -
     if goal is not None:
         y = RUNS - TALLEST * goal / top
         drawing.line(0, y, 100, y, "reference")
-        drawing.text(100, y - 4, f"goal {goal:.4g}", "tick", "end")
     width = min(2.6, 0.55 * (RIGHT - LEFT) / max(where.columns, 1))
     for facts in found.runs:
         run, x = facts.run, where.at["run", facts.run.pk]
