@@ -143,9 +143,12 @@ JUNK = st.one_of(
 
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(JUNK, min_size=1, max_size=3))
-def test_no_input_makes_it_raise(pieces: list[bytes]) -> None:
+def test_every_input_is_used_or_refused_with_a_reason(pieces: list[bytes]) -> None:
     found = diagnose(build_case([Input(f"in{i}", p) for i, p in enumerate(pieces)]))
-    json.dumps(to_json(found), allow_nan=False)
+    told = {i.name: i.summary or i.unusable for i in found.inputs}
+    assert all(told.get(f"in{i}") for i in range(len(pieces)))
+    assert all(e.source in told for f in found.findings for e in f.evidence)
+    assert json.loads(json.dumps(to_json(found), allow_nan=False)) == to_json(found)
 
 
 VALUES = st.recursive(
@@ -174,7 +177,9 @@ KEYS = [
     st.dictionaries(st.sampled_from([*KEYS, "text_config"]), VALUES),
     st.one_of(st.none(), VALUES),
 )
-def test_no_config_makes_it_raise(draft: dict, target: dict, ids: object) -> None:  # type: ignore[type-arg]
+def test_every_config_is_read_as_far_as_it_makes_sense(
+    draft: dict[str, object], target: dict[str, object], ids: object
+) -> None:
     draft = {"architectures": ["LlamaForCausalLMEagle3"], **draft}
     if ids is not None:
         draft["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": ids}

@@ -135,6 +135,11 @@ def test_a_plain_target_is_read_from_the_top() -> None:
         max_leaves=12,
     ).filter(lambda value: isinstance(value, dict))
 )
-def test_no_object_makes_reading_raise(data: dict[str, object]) -> None:
-    DraftConfig.from_dict(data)
-    TargetConfig.from_dict(data)
+def test_of_any_object_only_what_has_the_right_type_is_kept(data: dict[str, object]) -> None:
+    draft, target = DraftConfig.from_dict(data), TargetConfig.from_dict(data)
+    for hidden in (draft.hidden_size, target.hidden_size):
+        assert hidden is None or type(hidden) is int
+    for ids in (draft.aux_layer_ids, draft.written_aux_layer_ids):
+        assert ids is None or all(type(layer) is int for layer in ids)
+    assert draft.aux_count > 0
+    assert draft.raw == data

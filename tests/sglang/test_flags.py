@@ -1,5 +1,6 @@
 """Launch commands as people paste them."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -251,9 +252,11 @@ def test_real_trace_lines_are_read() -> None:
 
 @given(st.text(max_size=400))
 @settings(max_examples=80, deadline=None)
-def test_no_text_makes_the_parser_raise(text: str) -> None:
-    parse_command(text)
-    parse_command("python -m sglang.launch_server " + text)
+def test_flags_of_any_text_stand_on_lines_that_it_has(text: str) -> None:
+    lines = len(re.split("\r\n|\r|\n", text))
+    for command in parse_command(text) + parse_command("python -m sglang.launch_server " + text):
+        assert command.engine in ("sglang", "vllm", "unknown")
+        assert all(1 <= flag.line <= lines for flag in command.flags.values())
 
 
 @given(

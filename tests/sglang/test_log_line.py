@@ -122,6 +122,9 @@ def test_two_messages_glued_together_are_two_lines() -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_line_makes_the_reader_raise(text: str) -> None:
-    take_apart(text)
-    decode_lines(DECODE + text, 1)
+def test_of_any_line_the_message_is_a_part_and_a_decode_line_has_its_figures(text: str) -> None:
+    assert take_apart(text).message in clean(text)
+    found = decode_lines(DECODE + text, 1)
+    assert len(found) == 1 + text.count(DECODE)
+    for line in found:
+        assert line is None or (line.running is not None and line.throughput is not None)

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdebug.sglang import logs
+from specdebug.sglang.log_line import clean
 from specdebug.sglang.logs import LogReader, ServerLog, classify_line, read_log
 from specdebug.sglang.releases import Release
 
@@ -391,14 +392,21 @@ def test_pathological_files_end_in_bounded_time(block: bytes) -> None:
 
 @given(st.binary(max_size=2000))
 @settings(max_examples=100, deadline=None)
-def test_no_bytes_make_the_reader_raise(data: bytes) -> None:
+def test_whatever_bytes_come_all_are_counted_and_no_decode_line_is_invented(data: bytes) -> None:
+    more = b"Decode batch" + data + b"\nserver_args=ServerArgs(" + data + b"\n"
     reader = LogReader()
     reader.feed(data)
-    reader.feed(b"Decode batch" + data + b"\nserver_args=ServerArgs(" + data + b"\n")
-    reader.close()
+    reader.feed(more)
+    log = reader.close()
+    assert log.total_bytes == len(data) + len(more)
+    told = sum(boot.decode_count for boot in log.boots) + log.unread_decode_lines
+    assert told <= 1 + 2 * data.count(b"Decode batch") + len(data)
+    assert all(boot.start_line <= boot.end_line for boot in log.boots)
 
 
 @given(st.text(max_size=300))
-def test_no_line_makes_classification_raise(text: str) -> None:
-    classify_line(text)
-    classify_line("server_args=" + text)
+def test_any_line_is_of_one_kind_and_a_decode_line_comes_with_its_figures(text: str) -> None:
+    for line in (text, "server_args=" + text):
+        found = classify_line(line)
+        assert (found.kind == "decode") == (found.decode is not None)
+        assert found.message in clean(line)

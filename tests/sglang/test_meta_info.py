@@ -1,6 +1,5 @@
 """Per-request acceptance: one run, several accept lengths, every one named."""
 
-import contextlib
 import json
 from pathlib import Path
 
@@ -118,6 +117,12 @@ def test_the_chain_product_gives_back_the_accept_length(histogram: list[int]) ->
 
 
 @given(st.binary(max_size=500))
-def test_no_bytes_raise_anything_but_a_clear_error(data: bytes) -> None:
-    with contextlib.suppress(ValueError):
-        read_meta_info(data)
+def test_bytes_are_answers_with_verifications_or_a_clear_error(data: bytes) -> None:
+    try:
+        found = read_meta_info(data)
+    except ValueError as error:
+        said = str(error)
+    else:
+        said = f"{len(found)} answers with verifications"
+        assert all(request.verify_ct >= 0 for request in found)
+    assert len(said) > 20

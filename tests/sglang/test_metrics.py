@@ -37,5 +37,8 @@ def test_labels_may_hold_braces_quotes_and_commas() -> None:
 
 
 @given(st.binary(max_size=600))
-def test_no_bytes_raise(data: bytes) -> None:
-    read_metrics(data)
+def test_any_bytes_are_samples_on_lines_that_they_have_or_unknown_lines(data: bytes) -> None:
+    found = read_metrics(data)
+    lines = len(data.splitlines()) + data.count(b"\r") + 1
+    assert all(1 <= sample.line <= lines for sample in found.samples)
+    assert len(found.samples) + found.unknown_lines <= lines

@@ -70,7 +70,7 @@ def slower_than_baseline(case: Case) -> Finding | None:
         "slower-than-baseline",
         "high",
         "likely" if single else "certain",
-        f"Slower than the plain run of {base.tok_s:g} tok/s: " + "; ".join(slower) + "." + split,
+        f"Slower than the plain run of {base.tok_s:.4g} tok/s: " + "; ".join(slower) + "." + split,
         (*base.evidence, *evidence),
         "Read the cost findings: they say whether acceptance or the step time is short.",
         f"repeats: single figures are judged with an assumed spread of {100 * ASSUMED_CV:.0f} %"
