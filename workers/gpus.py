@@ -7,6 +7,7 @@ here, which is an answer and no error.
 from __future__ import annotations
 
 import contextlib
+import os
 import pwd
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -33,6 +34,15 @@ _LINKS = {
     pynvml.NVML_TOPOLOGY_NODE: "one NUMA node",
     pynvml.NVML_TOPOLOGY_SYSTEM: "across NUMA nodes",
 }
+
+
+# A pool's child is forked at any time, also while another thread looks for the library: the lock it
+# then holds would stay locked in the child for good, and the child's first look would never end.
+os.register_at_fork(
+    before=pynvml.libLoadLock.acquire,
+    after_in_parent=pynvml.libLoadLock.release,
+    after_in_child=pynvml.libLoadLock.release,
+)
 
 
 class NoGpus(Exception):
