@@ -4,7 +4,7 @@ Both serve the same target and the same draft; every request's tokens, verify pa
 histogram must be equal, for the right layers and wrong ones, at 1, 3 and 15 steps, with the norms
 swapped, and with draft positions as from 0.5.12 on. One start of the real server for each.
 
-    python benchmarks/crosscheck.py [--only NAME ...] [--json FILE]
+    python benchmarks/crosscheck.py [--only NAME ...] [--prompts 8] [--tokens 96] [--json FILE]
 
 Needs the real SGLang: bin/setup-sglang-cpu. About 40 s for each configuration on a quiet machine.
 """
@@ -189,8 +189,11 @@ def _swap(file: Path, one: str, other: str) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=sorted(BY_NAME), help="these only")
+    parser.add_argument("--prompts", type=int, default=WORK.prompts_per_repeat)
+    parser.add_argument("--tokens", type=int, default=WORK.max_new_tokens)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    work = replace(WORK, prompts_per_repeat=args.prompts, max_new_tokens=args.tokens)
     if not os.environ.get(INTERPRETER):
         setup = subprocess.run(
             [ROOT / "bin" / "setup-sglang-cpu"], capture_output=True, text=True, check=True
@@ -201,7 +204,7 @@ def main() -> int:
         if args.only and configuration.name not in args.only:
             continue
         with tempfile.TemporaryDirectory(prefix="specdebug-") as folder:
-            result = compare(configuration, Path(folder))
+            result = compare(configuration, Path(folder), work)
         found.append({**result.__dict__, "equal": result.equal})
         print(json.dumps(found[-1]), flush=True)
         if args.json:
