@@ -193,7 +193,8 @@ def test_every_config_is_read_as_far_as_it_makes_sense(
         text("header.json", header),
     ]
     found = diagnose(build_case(inputs))
-    json.dumps(to_json(found), allow_nan=False)
+    assert {given.name for given in inputs} <= {i.name for i in found.inputs}
+    assert json.loads(json.dumps(to_json(found), allow_nan=False)) == to_json(found)
 
 
 TABLE = (
