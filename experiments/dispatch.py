@@ -16,7 +16,7 @@ from kombu import Connection
 from kombu.exceptions import OperationalError
 
 from experiments.claims import request_cancel
-from experiments.models import Run, Worker
+from experiments.models import Rendering, Run, Worker
 from experiments.queries.workers import able
 from experiments.refusal import Refused
 from specdebug.celery import app
@@ -27,6 +27,7 @@ log = logging.getLogger(__name__)
 TASK = "workers.tasks.measure"
 QUEUE = "measure"
 LEASING = ("sglang",)  # engines that take whole GPUs; workers.engines has the same in `gpus`
+RENDER, HOUSE = "workers.tasks.render_report", "house"
 # A message younger than this may still be on its way, or with a worker that waits for its machine.
 SEND_AGAIN_AFTER_SECONDS = 15
 
@@ -148,6 +149,21 @@ def _send_to(queues: Sequence[str], pk: int) -> bool:
     """To each of the queues; whether one of them took it."""
     took = [_send(pk, queue=queue) for queue in queues]
     return any(took)
+
+
+def send_rendering(row: Rendering) -> None:
+    """Wake a worker for a PDF that waits, once the row is there to be seen."""
+    if row.state == Rendering.State.QUEUED:
+        pk = row.pk
+        transaction.on_commit(lambda: _send(pk, RENDER, HOUSE))
+
+
+def send_renderings(ids: Iterable[int]) -> list[int]:
+    """Send PDFs again that no message is there for; their ids."""
+    waiting = list(ids)
+    if not waiting or _messages_waiting(HOUSE) != 0:
+        return []
+    return [pk for pk in waiting if _send(pk, RENDER, HOUSE)]
 
 
 def _send(pk: int, task: str = TASK, queue: str = QUEUE) -> bool:

@@ -29,7 +29,7 @@ from django.db import Error, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
 from experiments import dispatch, groups, intake, lifecycle
-from experiments.lifecycle import workers
+from experiments.lifecycle import renderings, workers
 from experiments.models import Run
 from experiments.refusal import ClaimLost, Refused
 from workers import engines, lease, presence, reaper, runner
@@ -43,6 +43,8 @@ log = logging.getLogger(__name__)
 MACHINE_PATIENCE = 30.0
 # How long a record that cannot be reached is asked again before the outcome is left to `reap`.
 SAVE_PATIENCE = 60.0
+# A layout that takes longer is ended with its process; the row is taken over, at most twice.
+RENDER_LIMIT = 300
 
 # Set by the worker's main process, read by the child that measures: shared memory, made before the
 # children are forked.
@@ -93,9 +95,19 @@ def reap() -> None:
             dispatch.send_again(lost)
         groups.advance_all()
         dispatch.send_waiting(now=timezone.now())
+        dispatch.send_renderings(renderings.waiting(now=timezone.now()))
     except (OperationalError, InterfaceError) as problem:
         log.warning("the record cannot be reached: %s", problem)
         connection.close()
+
+
+@shared_task(name="workers.tasks.render_report", time_limit=RENDER_LIMIT)
+def render_report(rendering_id: int) -> None:
+    """Make a report's PDF; does nothing where another task has it or it is made."""
+    # Here, so that a worker that only measures does not load the report's packages.
+    from experiments.reports import making
+
+    making.make(rendering_id)
 
 
 @worker_ready.connect
