@@ -94,6 +94,8 @@ def add_run(
             baseline=baseline,
             follows=follows,
             repeats_run=repeats_run,
+            # What is compared is measured on the same machine, where one was chosen.
+            needs_worker=next((r.needs_worker for r in (repeats_run, follows) if r), ""),
             engine=engine,
             engine_release=engine_release[:40],
             plan=_as_row(plan),

@@ -41,6 +41,7 @@ urlpatterns = [
     path("healthz", session.healthz, name="healthz"),
     path("workers/", workers.workers, name="workers"),
     path("workers/<int:pk>/forget/", workers.forget, name="worker-forget"),
+    path("workers/run/<int:pk>/", workers.bind, name="run-bind"),
     path("check/", check.check, name="check"),
     path("findings/", board.findings, name="findings"),
     path("settings/", people.settings, name="settings"),

@@ -6,11 +6,12 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
+from experiments import dispatch
 from experiments.lifecycle import Refused
 from experiments.lifecycle import workers as lifecycle
-from experiments.models import Worker
+from experiments.models import Run, Worker
 from experiments.queries.workers import workers_page
 
 
@@ -21,6 +22,21 @@ def workers(request: HttpRequest) -> HttpResponse:
     that changes, by a page that is open."""
     piece = request.headers.get("HX-Target") == "workers"
     return render(request, "_workers.html" if piece else "workers.html", {"page": workers_page()})
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+def bind(request: HttpRequest, pk: int) -> HttpResponse:
+    """Let one worker alone measure a queued run, or any again, and wake who can."""
+    row = get_object_or_404(Run, pk=pk)
+    if request.method != "POST":
+        context = {"run": row, "workers": Worker.objects.all()}
+        return render(request, "worker_bind.html", context)
+    try:
+        lifecycle.bind(row, request.POST.get("worker", ""))
+        dispatch.send_again([row.pk])
+    except Refused as no:
+        messages.error(request, str(no))
+    return redirect("workers")
 
 
 @require_POST

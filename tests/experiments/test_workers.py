@@ -262,3 +262,30 @@ def test_forgetting_over_the_page_refuses_the_living(client: Client, db: None) -
     client.post(address)
     assert not Worker.objects.exists()
     assert client.post(address).status_code == 404
+
+
+def test_a_queued_run_is_given_to_one_worker_over_the_page(
+    plan: Run, client: Client, sent: list[tuple[int, str]]
+) -> None:
+    register("big", 8)
+    register("lab", 8)
+    client.force_login(User.objects.create_user("ann"))
+    address = reverse("run-bind", args=[plan.pk])
+    assert '<option value="lab">' in client.get(address).content.decode()
+    client.post(address, {"worker": "lab"})
+    plan.refresh_from_db()
+    assert plan.needs_worker == "lab"
+    assert sent[-1] == (plan.pk, "measure.lab")
+    assert "on lab alone" in client.get(reverse("workers")).content.decode()
+    refused = client.post(address, {"worker": "nobody"}, follow=True).content.decode()
+    assert "there is no worker &#x27;nobody&#x27;" in refused
+    client.post(address, {"worker": ""})
+    plan.refresh_from_db()
+    assert plan.needs_worker == ""
+
+
+def test_what_is_compared_with_a_bound_run_is_measured_on_the_same_worker(plan: Run) -> None:
+    register("big", 8)
+    workers.bind(plan, "big")
+    assert lifecycle.repeat_run(plan).needs_worker == "big"
+    assert lifecycle.branch_run(plan, title="another").needs_worker == "big"
