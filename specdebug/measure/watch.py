@@ -19,7 +19,7 @@ __all__ = ["Newest", "judge_newest"]
 RECENT = 20
 LEAST = 4
 LEVEL = 0.99
-# Of the mean of CONFIRM runs: 3 false alarms in 1,000 steady runs, of which half are losses.
+# Of the mean of CONFIRM runs: about 1 false alarm in 1,000 steady runs (docs/statistics.md).
 CHANGE_LEVEL = 0.995
 CONFIRM = 2
 MARGIN = 0.02
