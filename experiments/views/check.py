@@ -84,7 +84,8 @@ def check(request: HttpRequest) -> HttpResponse:
         return redirect_to_login(request.get_full_path())
     most = MOST_BYTES if known else MOST_BYTES_PUBLIC
     # Looked at before anything reads the body, which looking for the form's token would do.
-    if int(request.META.get("CONTENT_LENGTH") or 0) > most:
+    length = str(request.META.get("CONTENT_LENGTH") or "0")
+    if not length.isdigit() or int(length) > most:
         return _too_much(
             request,
             f"More than {most // MIB} MiB were sent; send less, or run "

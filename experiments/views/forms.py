@@ -83,19 +83,6 @@ class EditForm(InvestigationForm, OfInvestigation):
     )
 
 
-class CloseForm(Form):
-    """Resolve by the rules, resolve with a signed exception, or abandon."""
-
-    outcome = forms.ChoiceField(
-        choices=[("resolved", "resolved"), ("abandoned", "abandoned")], initial="resolved"
-    )
-    reason = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 2}),
-        help_text="Needed to abandon, or to resolve against the list; every report shows it.",
-    )
-
-
 class EventForm(OfInvestigation):
     kind = forms.ChoiceField(choices=Event.Kind.choices)
     title = forms.CharField(max_length=200, label="What happened")

@@ -1,4 +1,4 @@
-"""One investigation: its page, its goal, its end, and the events people add to its timeline."""
+"""One investigation: its page, its map, its question and its goal; it is closed in `closing`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from experiments.reports import build
 from experiments.reports.lanes import lanes, places
 from experiments.reports.taking_up import offers
 from experiments.views.compare import plot_file
-from experiments.views.forms import CloseForm, EditForm, InvestigationForm
+from experiments.views.forms import EditForm, InvestigationForm
 from experiments.views.found import found
 
 
@@ -72,30 +72,6 @@ def edit(request: HttpRequest, slug: str) -> HttpResponse:
             return redirect(row)
     context = {"form": form, "heading": "Question, goal and baseline", "investigation": row}
     return render(request, "form.html", context)
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def close(request: HttpRequest, slug: str) -> HttpResponse:
-    """Resolve or abandon; what stands in the way is listed, and may be overruled with a reason."""
-    page = found(queries.investigation_page, slug)
-    form = CloseForm(request.POST or None)
-    if form.is_valid():
-        by, reason = request.user.get_username(), form.cleaned_data["reason"]
-        try:
-            if form.cleaned_data["outcome"] == "abandoned":
-                lifecycle.abandon(investigation=page.investigation, by=by, reason=reason)
-            else:
-                lifecycle.resolve(
-                    investigation=page.investigation,
-                    exception_by=by if reason else "",
-                    exception_reason=reason,
-                )
-        except lifecycle.Refused as no:
-            form.add_error(None, str(no))
-        else:
-            return redirect(page.investigation)
-    context = {"form": form, "heading": "Close the investigation", "obstacles": page.obstacles}
-    return render(request, "form.html", context | {"investigation": page.investigation})
 
 
 @require_POST

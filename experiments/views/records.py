@@ -6,7 +6,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from experiments import checkup, lifecycle, queries
+from experiments import intake, lifecycle, queries
 from experiments.lifecycle.records import enter_arguments
 from experiments.lifecycle.runs import RecordedRepeat
 from experiments.reports import build
@@ -46,7 +46,7 @@ def record(request: HttpRequest, slug: str) -> HttpResponse:
             form.add_error(None, str(no))
         else:
             enter_arguments(run)
-            checkup.recheck(run)
+            intake.draw_conclusions(run)
             return redirect(run)
     context = {"form": form, "heading": "Record a run", "investigation": row}
     return render(request, "form.html", context)

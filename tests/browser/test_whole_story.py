@@ -121,10 +121,9 @@ def test_from_a_question_to_the_pdf(running: Running, page: Any) -> None:
 
     # Resolving is refused, with the list of what is left.
     page.goto(f"{home}close/")
-    page.select_option("#id_outcome", "resolved")
     page.click("main button[type=submit]")
-    assert "draft-tokens-overridden (high) is open" in page.inner_text("main")
-    assert "not resolved yet" in page.inner_text(".errorlist")
+    assert "Not resolved: see what is left." in page.inner_text(".errorlist")
+    assert "draft-tokens-overridden" in page.inner_text("main")
 
     # A note on the timeline, and taken back.
     page.goto(f"{home}event/")

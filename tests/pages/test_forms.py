@@ -173,7 +173,7 @@ def test_closing_lists_what_is_left_and_takes_a_signed_exception(
     address = f"{story.investigation.get_absolute_url()}close/"
     answer = browser.post(address, {"outcome": "resolved"})
     assert b"Goal not met" in answer.content
-    browser.post(address, {"outcome": "resolved", "reason": "good enough"})
+    browser.post(address, {"outcome": "resolved", "name": "ada", "reason": "good enough"})
     story.investigation.refresh_from_db()
     assert story.investigation.state == "resolved"
     page = browser.get(story.investigation.get_absolute_url()).content
