@@ -122,6 +122,19 @@ def state(info: ServerInfo, source: str) -> ServerState:
     )
 
 
+_EMBEDDING = ("embed", "embedding", "embeddings", "embed_tokens", "embed_output")
+
+
+def _feature(value: object) -> Feature | None:
+    """What a person wrote as a feature: the embedding or a layer's number, None for neither."""
+    if isinstance(value, str):
+        word = value.strip().lower()
+        return "embed" if word in _EMBEDDING else int(word) if word.isdigit() else None
+    if isinstance(value, bool) or not isinstance(value, int):
+        return None
+    return value if value >= 0 else None
+
+
 def training(value: object, source: str) -> tuple[Training | None, str | None]:
     """Training notes, and what is wrong with them. Accuracy above 1 is read as per cent."""
     if value is None:
@@ -138,9 +151,10 @@ def training(value: object, source: str) -> tuple[Training | None, str | None]:
     features = value.get("features")
     kept: tuple[Feature, ...] | None = None
     if isinstance(features, list | tuple) and features:
-        if all(f == "embed" or (isinstance(f, int) and f >= 0) for f in features):
-            kept = tuple("embed" if f == "embed" else int(f) for f in features)
-        else:
+        read = [_feature(f) for f in features]
+        kept = tuple(f for f in read if f is not None)
+        if len(kept) < len(features):
+            kept = None
             problem = f'training.features {features} may hold "embed" and layer numbers only'
     samples = value.get("samples")
     return (

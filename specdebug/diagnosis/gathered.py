@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from specdebug.diagnosis.facts import (
     ServerState,
     Training,
 )
+from specdebug.sglang.bench_tables import value_of
 
 __all__ = ["Gathered", "assemble", "counted"]
 
@@ -44,11 +46,22 @@ def counted(count: int, noun: str) -> str:
     return f"{count} {noun}" + ("" if count == 1 else "s")
 
 
-def _note(found: Gathered, key: str, kinds: tuple[type, ...]) -> Fact | None:
+def _text(found: Gathered, key: str) -> Fact | None:
     value, source = found.notes.get(key, (None, ""))
-    if value is None or isinstance(value, bool) or not isinstance(value, kinds):
+    return Fact(value, source, None, f"{key}: {value}") if isinstance(value, str) else None
+
+
+def _number(found: Gathered, key: str, problems: list[InputSummary]) -> Fact | None:
+    """A positive number of the notes, also written as "90 tok/s"; anything else is named."""
+    given, source = found.notes.get(key, (None, ""))
+    value = value_of(given) if isinstance(given, str) else given
+    if given is None:
         return None
-    return Fact(value, source, None, f"{key}: {value}")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        said = f"{key} {given!r:.60} is no positive number; write it like {key}: 90"
+        problems.append(InputSummary(f"{source}: {key}", "notes", "", said))
+        return None
+    return Fact(value, source, None, f"{key}: {given}")
 
 
 def assemble(found: Gathered, summaries: tuple[InputSummary, ...]) -> Case:
@@ -64,10 +77,7 @@ def assemble(found: Gathered, summaries: tuple[InputSummary, ...]) -> Case:
     }
     for launch in found.launches:
         env = {**launch.env, **env}
-    baseline = _note(found, "baseline_tok_s", (int, float))
-    if baseline is not None and baseline.value <= 0:
-        baseline = None
-    version = _note(found, "engine_version", (str,))
+    version = _text(found, "engine_version")
     if version is not None and convert.release(version.value) is None:
         problems.append(
             InputSummary(
@@ -78,7 +88,9 @@ def assemble(found: Gathered, summaries: tuple[InputSummary, ...]) -> Case:
             )
         )
         version = None
-    exit_code = _note(found, "exit_code", (int,))
+    baseline = _number(found, "baseline_tok_s", problems)
+    concurrency = _number(found, "concurrency", problems)
+    exit_code = found.notes.get("exit_code", (None, ""))[0]
     case = Case(
         inputs=summaries + tuple(problems),
         launches=tuple(found.launches),
@@ -95,6 +107,7 @@ def assemble(found: Gathered, summaries: tuple[InputSummary, ...]) -> Case:
         env=env,
         engine_version=version,
         baseline_tok_s=baseline,
-        concurrency=_note(found, "concurrency", (int, float)),
+        concurrency=concurrency,
     )
-    return case if exit_code is None else replace(case, exit_code=exit_code.value)
+    known = isinstance(exit_code, int) and not isinstance(exit_code, bool)
+    return replace(case, exit_code=exit_code) if known else case

@@ -150,7 +150,7 @@ def pipe_tables(lines: list[str]) -> list[Found]:
                 cells = split(lines[at])
                 if cells is None or len(cells) > len(header) + 1:
                     break
-                if all(re.fullmatch(r":?-{2,}:?", cell) for cell in cells if cell):
+                if all(re.fullmatch(r":?-+:?", cell) for cell in cells if cell):
                     at += 1
                     continue
                 fields = _row(names, header, cells)

@@ -403,3 +403,31 @@ def test_requests_that_wait_in_the_queue_do_not_run() -> None:
     found = diagnose(build_case([client, text("c", COMMAND), release]))
     assert found.values["running_requests"] == 48
     assert found.values["step_ms"] == pytest.approx(1000 * 2.2 * 48 / 2725, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("written", "value"), [(90, 90), ("90", 90), ("90 tok/s", 90), ("~56.8", 56.8)]
+)
+def test_numbers_in_notes_may_be_written_as_text(written: object, value: float) -> None:
+    found = diagnose(build_case([text("notes.json", {"baseline_tok_s": written, "env": {}})]))
+    assert found.unusable == ()
+    assert found.values["baseline_tok_s"] == value
+
+
+@pytest.mark.parametrize("key", ["baseline_tok_s", "concurrency"])
+@pytest.mark.parametrize("written", [0, -3, "fast", True, [90], 1e999])
+def test_numbers_in_notes_that_make_no_sense_are_named(key: str, written: object) -> None:
+    found = diagnose(build_case([text("notes.json", {key: written, "env": {}})]))
+    assert [i.name for i in found.unusable] == [f"notes.json: {key}"]
+    assert "positive number" in (found.unusable[0].unusable or "")
+
+
+def test_features_may_be_written_as_words() -> None:
+    notes = text("notes.json", {"training": {"features": ["embedding", "3", 31]}})
+    assert build_case([notes]).training.features == ("embed", 3, 31)
+
+
+def test_a_table_may_have_a_rule_of_single_dashes() -> None:
+    table = "|setup|tokens/s|acceptance length|\n|-|-|-|\n|spec|62|2.2|\n|w/o spec|95|n/a|\n"
+    found = diagnose(build_case([text("pasted.txt", table)]))
+    assert (found.values["tok_s"], found.values["baseline_tok_s"]) == (62, 95)
