@@ -39,6 +39,7 @@ from experiments.models import (
     Prediction,
     Repeat,
     Report,
+    ReportNote,
     Run,
     RunGroup,
     Verdict,
@@ -73,6 +74,7 @@ TABLES: tuple[tuple[type[models.Model], str], ...] = (
     (FindingEvent, "finding__investigation"),
     (Evidence, "investigation"),
     (Report, "investigation"),
+    (ReportNote, "report__investigation"),
 )
 
 
