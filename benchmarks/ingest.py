@@ -165,7 +165,7 @@ def bench(product: Product, *, reps: int, n: int, big: int) -> dict[str, Any]:
     pid = product.process.pid
     product.create(0)  # the first call loads what every later one has
     product.log(product.create(1), 1)
-    creates, logs, fulls, searches = [], [], [], []
+    creates, logs, fulls = [], [], []
     for _ in range(reps):
         made: list[Any] = []
         creates.append(measured(lambda i, made=made: made.append(product.create(i)), range(n), pid))
@@ -179,8 +179,7 @@ def bench(product: Product, *, reps: int, n: int, big: int) -> dict[str, Any]:
         fulls.append(measured(full, range(n // 2), pid))
     product.fill(big)
     assert product.ordered() == 50
-    for _ in range(reps):
-        searches.append(measured(lambda _: product.ordered(), range(10), pid))
+    searches = [measured(lambda _: product.ordered(), range(10), pid) for _ in range(reps)]
     points_a_call = len(METRICS) * STEPS
     log = middle(logs)
     return {
@@ -213,7 +212,8 @@ def main() -> None:
         products.append(lambda: Trackio(args.trackio))
     found: dict[str, Any] = {
         "at": time.strftime("%Y-%m-%d %H:%M"),
-        "machine": f"{os.cpu_count()} cores, {platform.machine()}, Python {platform.python_version()}",
+        "machine": f"{os.cpu_count()} cores, {platform.machine()}",
+        "python": platform.python_version(),
     }
     for make in products:
         product = make()
