@@ -68,3 +68,25 @@ def _known(series: Series, opened: list[Alert], index: int) -> bool:
     places = {r.run.pk: i for i, r in enumerate(series.runs)}
     told = [places[a.run_id] for a in (*series.alerts, *opened) if a.run_id in places]
     return any(abs(place - index) <= MIN_SIZE for place in told)
+
+
+def drift_between(one: Run, other: Run) -> str | None:
+    """Why two runs of one host must not be compared: a watched control changed between them.
+
+    A series does not speak against its own runs: their change is what it tells.
+    """
+    if not one.host or one.host != other.host or not (one.ended_at and other.ended_at):
+        return None
+    early, late = sorted((one.ended_at, other.ended_at))
+    alert = (
+        Alert.objects.filter(run__host=one.host, run__ended_at__gt=early, run__ended_at__lte=late)
+        .exclude(series__key__in=[k for k in (one.series_key, other.series_key) if k])
+        .select_related("series", "run__investigation")
+        .first()
+    )
+    if alert is None:
+        return None
+    return (
+        f"the control {alert.series.title!r} on {one.host} changed between them "
+        f"({alert.kind} since {alert.run.label} of {alert.run.investigation.title})"
+    )

@@ -15,6 +15,7 @@ from typing import IO, Any, cast
 from django.db import transaction
 
 from experiments import evidence, store
+from experiments.checkup.alarm import drift_between
 from experiments.checkup.cases import files_of, not_comparable
 from experiments.checkup.look import captured_layers
 from experiments.models import AppliedCheck, Evidence, Run, Verdict
@@ -146,7 +147,7 @@ def _outcome(found: Dossier, facts: RunFacts) -> verdicts.PredictionVerdict:
         cv,
         pooled_df=df,
         looks=max(len(mine), len(theirs), 1),
-        invalid=not_comparable(facts, base),
+        invalid=not_comparable(facts, base) or drift_between(run, base.run),
     )
 
 

@@ -5,13 +5,23 @@ from __future__ import annotations
 import io
 import shlex
 from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.utils import timezone
 
 from experiments import checkup, evidence, lifecycle
-from experiments.models import ConfigEntry, Hypothesis, Investigation, Run, Verdict
+from experiments.models import (
+    Alert,
+    ConfigEntry,
+    Hypothesis,
+    Investigation,
+    Run,
+    Verdict,
+    WatchedSeries,
+)
 
 DRAFTED = shlex.split("--model-path target --speculative-algorithm EAGLE3")
 
@@ -217,3 +227,40 @@ def test_a_repeat_that_failed_brings_no_figures_of_others(hypothesis: Hypothesis
     first = run_with(hypothesis, [120.0])
     second = repeated(hypothesis, first, [])
     assert "was not measured" in verdict_of(second).outcome_reason
+
+
+def test_runs_on_both_sides_of_a_drifting_control_are_not_compared(
+    hypothesis: Hypothesis, baseline: Run, investigation: Investigation
+) -> None:
+    run = run_with(hypothesis, [120.0])
+    control = lifecycle.record_run(
+        investigation=investigation, title="control", repeats=[lifecycle.RecordedRepeat(80.0)]
+    )
+    now = timezone.now()
+    for row, hours in ((baseline, 3), (control, 2), (run, 1)):
+        Run.objects.filter(pk=row.pk).update(host="box", ended_at=now - timedelta(hours=hours))
+        row.refresh_from_db()
+    assert verdict_of(run).outcome == "supported"
+    series = WatchedSeries.objects.create(key="k", title="plain control")
+    Alert.objects.create(series=series, kind="regression", run=control, sentence="slower")
+    drifted = verdict_of(run)
+    assert drifted.outcome == "undecided"
+    assert "the control 'plain control' on box changed between them" in drifted.outcome_reason
+    Run.objects.filter(pk=control.pk).update(ended_at=now - timedelta(hours=4))
+    assert verdict_of(run).outcome == "supported", "it drifted before both"
+
+
+def test_a_control_is_compared_with_itself_across_its_own_change(
+    hypothesis: Hypothesis, baseline: Run
+) -> None:
+    run = run_with(hypothesis, [120.0])
+    now = timezone.now()
+    for row, hours in ((baseline, 3), (run, 1)):
+        Run.objects.filter(pk=row.pk).update(host="box", ended_at=now - timedelta(hours=hours))
+        row.refresh_from_db()
+    checkup.recheck(run)
+    run.refresh_from_db()
+    assert run.series_key
+    series = WatchedSeries.objects.create(key=run.series_key, title="plain control")
+    Alert.objects.create(series=series, kind="regression", run=run, sentence="slower")
+    assert verdict_of(run).outcome == "supported"
