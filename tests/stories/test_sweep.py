@@ -74,6 +74,7 @@ def test_a_sweep_goes_from_the_page_to_its_best_setting(
         title="depth",
         steps="1, 2",
         draft_tokens="2, 16",
+        stop_early="on",
         repeats="1",
         then="queue",
     )
