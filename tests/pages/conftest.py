@@ -204,6 +204,8 @@ def pages_of(story: Story) -> dict[str, str]:
         "note": ("run-note", slug, 1),
         "event edit": ("event-edit", slug, story.investigation.events.get().pk),
         "report": ("report-page", slug),
+        "report draft": ("report-draft", slug),
+        "report versions": ("report-versions", slug),
     }
     found = {name: reverse(where[0], args=where[1:]) for name, where in named.items()}
     pair = f"run={slug}/R0&run={slug}/R1"
