@@ -39,7 +39,7 @@ def page(running: Running) -> Iterator[Any]:
     with sync_playwright() as play:
         browser = play.chromium.launch(executable_path=path, args=["--no-sandbox"])
         window = browser.new_page(base_url=running.base)
-        window.set_default_timeout(20_000)
+        window.set_default_timeout(60_000)
         window.on("pageerror", lambda e: said.append(str(e)))
         window.on("console", lambda m: said.append(m.text) if m.type == "error" else None)
         window.goto(running.link)
@@ -61,7 +61,7 @@ def _plan(page: Any, title: str, arguments: list[str], then: str = "queue") -> N
 
 def _watch(page: Any) -> None:
     """Wait as a person does: the page itself must come to say that the run is done."""
-    page.wait_for_selector(".head .badge.done", timeout=120_000)
+    page.wait_for_selector(".head .badge.done", timeout=240_000)
 
 
 def test_from_a_question_to_the_pdf(running: Running, page: Any) -> None:
