@@ -158,11 +158,11 @@ def deliver_due(*, now: datetime | None = None, most: int = 50) -> int:
         mine = WebhookDelivery.objects.filter(pk=row.pk, next_try_at=row.next_try_at)
         if mine.update(next_try_at=now + _LEASE, attempts=F("attempts") + 1):
             row.attempts += 1
-            taken += _send(row)
+            taken += _send(row, now)
     return taken
 
 
-def _send(row: WebhookDelivery) -> bool:
+def _send(row: WebhookDelivery, now: datetime) -> bool:
     import httpx
 
     moment = int(timezone.now().timestamp())
@@ -189,7 +189,6 @@ def _send(row: WebhookDelivery) -> bool:
             values["problem"] = f"answered {answer.status_code}"
     except (httpx.HTTPError, httpx.InvalidURL, Refused) as error:
         values["problem"] = f"{type(error).__name__}: {error}"[:300]
-    now = timezone.now()
     if not values["problem"]:
         values |= {"delivered_at": now, "next_try_at": None}
     elif row.attempts > len(WAITS):

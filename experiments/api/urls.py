@@ -1,7 +1,7 @@
 """The API's addresses, all under /api/v1/; docs/api.md says what becomes of old versions."""
 
 from django.contrib.auth.decorators import login_not_required
-from django.urls import path, register_converter
+from django.urls import path, re_path, register_converter
 from django.urls.converters import SlugConverter
 from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitView
 
@@ -16,6 +16,7 @@ from experiments.api import (
     hypotheses,
     investigations,
     measurements,
+    nowhere,
     prometheus,
     runs,
     searching,
@@ -127,6 +128,8 @@ v1 = [
 urlpatterns = [
     *(path(f"api/v1/{p.pattern}", p.callback) for p in v1),
     path("api/v1/openapi", login_not_required(SpectacularAPIView.as_view()), name="openapi"),
+    # What is no address of the API is told in its own form.
+    re_path(r"^api/v1/.*$", nowhere.Nowhere.as_view()),
     path("api/", SpectacularSwaggerSplitView.as_view(url_name="openapi"), name="api-docs"),
     path("metrics", prometheus.Metrics.as_view(), name="metrics"),
 ]
