@@ -150,7 +150,8 @@ def capture(rounds: int) -> dict[str, Any]:
     engine = engines.engine("reference")
     with tempfile.TemporaryDirectory(prefix="specdebug-") as folder:
         port = free_port()
-        plan = RunPlan("ab", "reference", args, folder, workload=Workload(repeats=1))
+        work = Workload(repeats=1, prompts_per_repeat=4, max_new_tokens=48)
+        plan = RunPlan("ab", "reference", args, folder, workload=work)
         server = Server.launch(
             engine.command(args, host="127.0.0.1", port=port),
             engines.environment(engine, {}),
@@ -163,31 +164,38 @@ def capture(rounds: int) -> dict[str, Any]:
             server.wait_ready(url, Deadlines(), on_phase=quiet, should_stop=lambda: "")
             client = load.Client(url)
             prompts = read_prompts("stdlib")
-            kept: list[float] = []
-            bare: list[float] = []
+            kept: list[tuple[float, float]] = []
+            bare: list[tuple[float, float]] = []
             for number in range(rounds + 1):
                 sides = [(_kept, kept), (_bare, bare)]
                 for side, into in sides if number % 2 else sides[::-1]:
                     client.flush_cache()
-                    speed = side(plan, prompts, client)
+                    before = time.process_time()
+                    tokens, seconds = side(plan, prompts, client)
+                    used = time.process_time() - before
                     if number:  # the first round warms up
-                        into.append(speed)
+                        into.append((tokens / seconds, used / seconds))
             client.close()
         finally:
             server.stop(5)
-    ratios = [a / b - 1 for a, b in zip(kept, bare, strict=True)]
-    mean = statistics.fmean(ratios)
+    ratios = [a / b - 1 for (a, _), (b, _) in zip(kept, bare, strict=True)]
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    shares = [statistics.fmean(used for _, used in side) for side in (kept, bare)]
     return {
         "rounds": rounds,
-        "kept_tok_s": round(statistics.fmean(kept), 2),
-        "bare_tok_s": round(statistics.fmean(bare), 2),
-        "change_percent": round(100 * mean, 2),
+        "kept_tok_s": round(statistics.fmean(a for a, _ in kept), 2),
+        "bare_tok_s": round(statistics.fmean(b for b, _ in bare), 2),
+        "change_percent": round(100 * statistics.fmean(ratios), 2),
         "standard_error_percent": round(100 * error, 2),
+        # Of the client's own processor time, in per cent of the measured time: with one request at
+        # a time what it uses more is what the throughput loses, whatever else the machine does.
+        "client_cpu_kept_percent": round(100 * shares[0], 3),
+        "client_cpu_bare_percent": round(100 * shares[1], 3),
+        "client_cpu_more_percent": round(100 * (shares[0] - shares[1]), 3),
     }
 
 
-def _kept(plan: RunPlan, prompts: Any, client: load.Client) -> float:
+def _kept(plan: RunPlan, prompts: Any, client: load.Client) -> tuple[int, float]:
     """One repeat as a worker measures it, requests written down."""
     own = measuring.Measuring(
         replace(plan, workload=replace(plan.workload, warm_up_prompts=0)),
@@ -200,10 +208,10 @@ def _kept(plan: RunPlan, prompts: Any, client: load.Client) -> float:
     begin = time.perf_counter()
     own.measure()
     seconds = time.perf_counter() - begin
-    return sum(r.completion_tokens for r in own.repeats[0].requests) / seconds
+    return sum(r.completion_tokens for r in own.repeats[0].requests), seconds
 
 
-def _bare(plan: RunPlan, prompts: Any, client: load.Client) -> float:
+def _bare(plan: RunPlan, prompts: Any, client: load.Client) -> tuple[int, float]:
     """The same prompts by a plain HTTP client that reads the answer and counts the tokens."""
     import httpx
 
@@ -218,7 +226,7 @@ def _bare(plan: RunPlan, prompts: Any, client: load.Client) -> float:
             found = re.search(r'"completion_tokens": ?(\d+)', answer.text)
             tokens += int(found[1]) if found else 0
         seconds = time.perf_counter() - begin
-    return tokens / seconds
+    return tokens, seconds
 
 
 def main() -> int:
