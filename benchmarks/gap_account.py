@@ -34,9 +34,7 @@ LAYERS = ((0, 2, 6), (2, 6, 10))
 class Bench:
     """The engine with one set of prompts; a decoder per depth, 0 is plain."""
 
-    def __init__(
-        self, seed: int, depths: Sequence[int], prompts: int, length: int, clock: str = "wall"
-    ) -> None:
+    def __init__(self, seed: int, prompts: int, length: int, clock: str = "wall") -> None:
         self.now = time.process_time if clock == "cpu" else time.perf_counter
         draw = random.Random(seed)
         target = checkpoint.load_target(variants.TARGET)
@@ -48,19 +46,24 @@ class Bench:
         # Cut at other places for each seed: other text is continued.
         self.prompts = [prompt[: draw.randint(len(prompt) // 2, len(prompt))] for prompt in ids]
         self.length, self.layers = length, LAYERS[seed % 2]
+        self.target, self.draft = target, draft
         self.decoders: dict[int, Decoder] = {0: PlainDecoder(target)}
-        for steps in depths:
+
+    def decoder(self, steps: int) -> Decoder:
+        """The decoder of a depth, made when it is first asked for."""
+        if steps not in self.decoders:
             self.decoders[steps] = ChainDecoder(
-                target,
-                draft,
+                self.target,
+                self.draft,
                 hidden_states=self.layers,
                 num_steps=steps,
                 position_offset=release.RELEASES[release.DEFAULT].draft_position_offset,
             )
+        return self.decoders[steps]
 
     def once(self, steps: int) -> tuple[float, float, list[int]]:
         """tok/s of one pass over the prompts, accept length, histogram."""
-        decoder, histogram, cycles, seconds = self.decoders[steps], [0] * (steps + 1), 0, 0.0
+        decoder, histogram, cycles, seconds = self.decoder(steps), [0] * (steps + 1), 0, 0.0
         for prompt in self.prompts:
             started = self.now()
             generate(decoder, prompt, self.length)
@@ -125,9 +128,8 @@ class Seed:
 def judge(seed: int, layers: tuple[int, ...], account: Account, sweep: list[DraftRun]) -> Seed:
     """Hold the sweep against the account."""
     rows = [_row(account.depth(run.num_steps), run) for run in sweep]
-    deepest = account.fit.deepest
     best = max(rows, key=lambda r: r.measured)
-    predicted = account.best(deepest)
+    predicted = account.best()
     chosen = next(r for r in rows if r.num_steps == predicted.num_steps)
     noise = 2 * account.new_run * best.measured
     holds = chosen.measured >= best.measured - noise
@@ -151,13 +153,14 @@ def _row(depth: Depth, run: DraftRun) -> Row:
 def measure(seed: int, args: argparse.Namespace) -> Seed:
     """Three runs, the prediction, and then the sweep."""
     depths = sorted(set(args.steps))
-    bench = Bench(seed, depths, args.prompts, args.length, args.clock)
+    bench = Bench(seed, args.prompts, args.length, args.clock)
     draw = random.Random(1000 + seed)
     three = bench.runs([0, depths[0], depths[-1]], args.repeats, draw)
     account = account_of(three)
     if account is None:
         raise SystemExit("three runs gave no account")
-    return judge(seed, bench.layers, account, bench.runs(depths, args.repeats, draw))
+    swept = sorted({*depths, account.best().num_steps})
+    return judge(seed, bench.layers, account, bench.runs(swept, args.repeats, draw))
 
 
 def main() -> int:
