@@ -249,25 +249,34 @@ NOTE = (
 
 
 def hostile(found: Document) -> Document:
-    """The story with every text replaced or followed by something hostile."""
+    """The story with something hostile after every text, and in some places very much of it."""
 
     def spoilt(value: Any, key: str = "") -> Any:
         if isinstance(value, dict):
             return {k: spoilt(v, k) for k, v in value.items()}
         if isinstance(value, list):
             return [spoilt(v, key) for v in value]
-        if key in ("context", "text"):
-            return NOTE
         if isinstance(value, str) and key in (
             *("title", "question", "claim", "statement", "fix", "reason", "mechanism", "command"),
             *("happened", "showed", "name", "asked", "in_force", "why", "file", "exception"),
         ):
-            return value + EVIL + ("X" * 5000 if key in ("title", "command", "statement") else "")
+            return value + EVIL
         return value
 
     body = json_copy(found.body)
-    body["post_mortem"] = spoilt(body["post_mortem"])
-    body["remarks"] = [{"section": "runs", "author": EVIL, "text": NOTE}]
+    # Every kind of place once; the sections left out have the same tables.
+    body["sections"] = [
+        *("summary", "goal", "course", "causes", "bugs", "runs", "beliefs", "commands")
+    ]
+    told = spoilt(body["post_mortem"])
+    told["context"] = NOTE
+    told["beliefs"] = [{**told["beliefs"][0], "text": EVIL}]
+    told["bugs"] = told["bugs"][:2]
+    for row in (told["bugs"][0], told["runs"][1]):
+        row["title"] += "X" * 5000
+    told["appendix"]["runs"][1]["command"] += "X" * 5000
+    body["post_mortem"] = told
+    body["remarks"] = [{"section": "runs", "author": EVIL, "text": EVIL}]
     return document.read(body)
 
 
