@@ -168,7 +168,7 @@ def test_a_gpu_split_by_mig_and_a_lost_one_are_refused_at_once(fake_gpus: FakeGp
 
 
 def test_memory_that_frees_slowly_is_waited_for_and_said_so(fake_gpus: FakeGpus) -> None:
-    fake_gpus.drain(2, used=40_000, seconds=2.0)
+    fake_gpus.drain(2, used=40_000, seconds=4.0)
     told: list[str] = []
     begin = time.monotonic()
     gpu_lease.take(
@@ -295,7 +295,7 @@ def test_looking_at_the_holders_takes_no_lease_away(
 
 def test_a_lease_waits_until_the_memory_is_free_again(fake_gpus: FakeGpus) -> None:
     lease = take(2)
-    fake_gpus.drain(1, used=90_000, seconds=1.5)
+    fake_gpus.drain(1, used=90_000, seconds=3.0)
     told: list[str] = []
     assert lease.wait_released(on_wait=told.append) == ""
     assert told

@@ -112,7 +112,9 @@ def test_a_wrong_call_says_how_it_is_called() -> None:
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "leash: expected OWNER_PID [--report FD] -- PROGRAM ARGUMENT ...\n"
+    assert done.stderr == (
+        "leash: expected OWNER_PID [--report FD] [--hold FD]... -- PROGRAM ARGUMENT ...\n"
+    )
 
 
 def test_it_reports_start_end_and_what_it_killed() -> None:
