@@ -7,7 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
+
+from django.utils import timezone
 
 from experiments.models import (
     ConfigChange,
@@ -35,6 +38,8 @@ from experiments.queries.dossier import (
 from experiments.queries.figures import figures_of
 from experiments.queries.goal import Goal, goal_of, obstacles_in
 
+# Findings are drawn right after the figures; a worker that died in between is not waited for.
+CONCLUDING = timedelta(seconds=60)
 # The kind under which a run's own log is kept as evidence.
 RUN_LOG = "server-log"
 
@@ -75,7 +80,16 @@ class RunLive:
     @property
     def ended(self) -> bool:
         """Whether there is nothing left to watch."""
-        return self.run.state not in Run.ACTIVE
+        return self.run.state not in Run.ACTIVE and not self.concluding
+
+    @property
+    def concluding(self) -> bool:
+        """Measured, and its findings and verdicts are being drawn: a matter of seconds."""
+        run = self.run
+        if run.state not in (Run.State.DONE, Run.State.FAILED) or run.ended_at is None:
+            return False
+        drawn = run.checked_at is not None or bool(run.check_problem) or run.recorded
+        return not drawn and timezone.now() - run.ended_at < CONCLUDING
 
 
 def run_live(slug: str, number: int) -> RunLive:

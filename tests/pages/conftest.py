@@ -147,6 +147,7 @@ def measured(run: Run, tok_s: list[float], accept_len: float | None) -> Evidence
         claimed_at=now - timedelta(seconds=70),
         ready_at=now - timedelta(seconds=60),
         ended_at=now,
+        checked_at=now,
         exit_code=0,
     )
     for index, value in enumerate(tok_s):

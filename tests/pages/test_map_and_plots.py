@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
 from experiments import queries
 from experiments.models import FindingEvent, HypothesisLink, Repeat, Run
@@ -139,3 +141,21 @@ def test_a_log_marks_the_lines_that_findings_rest_on(story: Story, browser: Clie
     assert '<li id="L2" class="marked">' in marked
     assert "16 asked &lt;b&gt;" in marked
     assert f"/f/{story.finding.pk}/" in marked
+
+
+def test_a_run_s_page_waits_for_its_findings_before_it_says_the_end(
+    story: Story, browser: Client
+) -> None:
+    live = f"/i/{story.investigation.slug}/r/1/live/"
+    Run.objects.filter(pk=story.slow.pk).update(checked_at=None, ended_at=timezone.now())
+    answer = browser.get(live)
+    assert answer.status_code == 200
+    assert "are being drawn" in answer.content.decode()
+    assert "Cancel the run" not in browser.get(story.slow.get_absolute_url()).content.decode()
+    Run.objects.filter(pk=story.slow.pk).update(checked_at=timezone.now())
+    assert browser.get(live)["HX-Refresh"] == "true"
+    # A worker that died in between is not waited for.
+    Run.objects.filter(pk=story.slow.pk).update(
+        checked_at=None, ended_at=timezone.now() - timedelta(minutes=5)
+    )
+    assert browser.get(live)["HX-Refresh"] == "true"
