@@ -8,6 +8,7 @@ text between its digits (gap lengths and a checksum tell) is then read without l
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 
@@ -31,6 +32,20 @@ _WIDEST = 15  # digits in one run that float64 holds exactly
 _POWERS = 10.0 ** np.arange(_WIDEST + 1)
 _MAX_PLANS = 64
 _MAX_LINE = 8_000
+_MAX_EXTRAS = 1_000
+_WORD = 8
+_PAD = b"\0" * _WORD  # so that a word may begin at the last byte of a block
+_ZEROS = np.uint64(0x3030303030303030)
+# One pass joins neighbouring digits, the next pairs, the last fours: (shift, factor, mask).
+_JOINS = tuple(
+    (np.uint64(shift), np.uint64(factor), np.uint64(mask))
+    for shift, factor, mask in (
+        (8, 10, 0x00FF00FF00FF00FF),
+        (16, 100, 0x0000FFFF0000FFFF),
+        (32, 10_000, 0x00000000FFFFFFFF),
+    )
+)
+Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +112,16 @@ class BlockParser:
         self._days: dict[int, float] = {}
 
     def parse(
-        self, block: bytes, numbers: Ints
+        self, block: bytes, numbers: Ints, full: Collection[str] = ()
     ) -> tuple[list[tuple[str, Rows]], list[DecodeLine], list[Unread]]:
         """Read every line of `block`, each ended by a newline; `numbers` (ascending) are theirs.
 
         Returns one batch per rank, the lines that carry keys without a column (they are in a batch
-        too), and the lines that could not be read.
+        too; at most a thousand of each rank, none of the ranks in `full`), and the lines that could
+        not be read.
         """
         arr = np.frombuffer(block, np.uint8)
+        words: Words = np.ndarray((len(block),), np.dtype("<u8"), block + _PAD, strides=(1,))
         ends = np.flatnonzero(arr == 10)
         starts = np.concatenate([[0], ends[:-1] + 1])
         digit = (arr - 48) < 10
@@ -148,11 +165,14 @@ class BlockParser:
             if fits.any():
                 rows = grid.rows[fits]
                 left[rows] = False
-                batches += self._read(
-                    plan, arr, grid.run_from[fits], grid.run_to[fits], numbers[rows]
-                )
-                for row in rows[:1000].tolist() if plan.has_extra else ():
-                    _one_by_one(block[starts[row] : ends[row]], int(numbers[row]), odd, unread)
+                for rank, picked, batch in self._read(
+                    plan, words, grid.run_from[fits], grid.run_to[fits], numbers[rows]
+                ):
+                    batches.append((rank, batch))
+                    if plan.has_extra and rank not in full:
+                        for row in rows[picked][:_MAX_EXTRAS].tolist():
+                            text_of = block[starts[row] : ends[row]]
+                            _one_by_one(text_of, int(numbers[row]), odd, unread)
             elif tried == len(self._plans):
                 # Numbers too long for the plan just made from this line.
                 left[at] = False
@@ -218,12 +238,14 @@ class BlockParser:
         )
 
     def _read(
-        self, plan: Plan, arr: npt.NDArray[np.uint8], begin: Ints, end: Ints, numbers: Ints
-    ) -> list[tuple[str, Rows]]:
+        self, plan: Plan, words: Words, begin: Ints, end: Ints, numbers: Ints
+    ) -> list[tuple[str, Ints | slice, Rows]]:
+        """Rank, which of the lines it printed, and their values, for lines that fit the plan."""
         size = len(numbers)
         wanted = [run for pair in plan.columns.values() for run in pair if run is not None]
         wanted += [*plan.time, *(run for _, run in plan.rank)]
-        value = _values(arr, begin, end, wanted)
+        figures = _values(words, begin[:, wanted].T, (end - begin)[:, wanted].T)
+        value = dict(zip(wanted, figures, strict=True))
 
         def real(run: int, fraction: int | None) -> Floats:
             if fraction is None:
@@ -248,28 +270,20 @@ class BlockParser:
             else (np.full(size, np.nan))
         )
         if not plan.rank:
-            return [("", Rows(numbers, times, columns))]
+            return [("", slice(None), Rows(numbers, times, columns))]
         code = np.zeros(size, np.int64)
         parts = [value[run] for _, run in plan.rank]
         for part in parts:
             code = code * 4096 + part % 4096
-        out = []
+        out: list[tuple[str, Ints | slice, Rows]] = []
         for each in np.unique(code).tolist():
             rows = np.flatnonzero(code == each)
             label = " ".join(
                 f"{name}{int(part[rows[0]])}"
                 for (name, _), part in zip(plan.rank, parts, strict=True)
             )
-            out.append(
-                (
-                    label,
-                    Rows(
-                        numbers[rows],
-                        times[rows],
-                        {column: values[rows] for column, values in columns.items()},
-                    ),
-                )
-            )
+            of_rank = {column: values[rows] for column, values in columns.items()}
+            out.append((label, rows, Rows(numbers[rows], times[rows], of_rank)))
         return out
 
     def _times(self, parts: list[Ints], begin: Ints, end: Ints, plan: Plan) -> Floats:
@@ -296,28 +310,26 @@ class BlockParser:
         return stamps
 
 
-def _values(arr: npt.NDArray[np.uint8], begin: Ints, end: Ints, runs: list[int]) -> dict[int, Ints]:
-    """The numbers in these runs of digits; short ones are read together, long ones alone."""
-    start = begin[:, runs].T
-    width = end[:, runs].T - start
-    longest = width.max(axis=1)
-    out: dict[int, Ints] = {}
-    groups = [[at] for at in range(len(runs)) if longest[at] > 2]
-    groups.append([at for at in range(len(runs)) if longest[at] <= 2])
-    for group in groups:
-        if not group:
-            continue
-        at, wide = start[group], width[group]
-        number = arr[at].astype(np.int64) - 48
-        for k in range(1, int(longest[group].max())):
-            # Past the end of a short run stands some other byte, which is not taken; a line ends
-            # with a newline, so there is one.
-            number = np.where(
-                wide > k, number * 10 + arr[np.minimum(at + k, len(arr) - 1)] - 48, number
-            )
-        for row, column in enumerate(group):
-            out[runs[column]] = number[row]
-    return out
+def _values(words: Words, begin: Ints, width: Ints) -> Ints:
+    """The numbers in runs of up to fifteen digits that begin at `begin`; any shape."""
+    value = _digits(words[begin], np.minimum(width, _WORD))
+    wide = width > _WORD
+    if wide.any():
+        start, rest = begin[wide], width[wide] - _WORD
+        head, tail = words[start], words[start + rest]
+        value[wide] = _digits(head, rest) * 10**_WORD + _digits(tail, np.full_like(rest, _WORD))
+    return value
+
+
+def _digits(word: Words, width: Ints) -> Ints:
+    """The number in the first `width` (1 to 8) bytes of each word, all of them digits.
+
+    They are shifted to the end of the word, zeros come in before them, and neighbours are joined.
+    """
+    number: Words = (word ^ _ZEROS) << ((_WORD - width) * 8).astype(np.uint64)
+    for shift, factor, mask in _JOINS:
+        number = (number * factor + (number >> shift)) & mask
+    return number.astype(np.int64)
 
 
 def _one_by_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:

@@ -211,7 +211,8 @@ class LogReader:
         block, numbers = b"".join(self._waiting), np.concatenate(self._waiting_numbers)
         self._waiting, self._waiting_numbers, self._waiting_bytes = [], [], 0
         boot.decode_form(block[: block.index(b"\n")].decode("utf-8", "replace").rstrip("\r"))
-        batches, odd, unread = self._parser.parse(block, numbers)
+        full = {rank for rank, kept in boot.tables.items() if len(kept.extras) >= _KEPT_EXTRAS}
+        batches, odd, unread = self._parser.parse(block, numbers, full)
         for rank, batch in batches:
             boot.table(rank).add(batch)
         for line in odd:

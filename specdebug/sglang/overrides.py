@@ -126,8 +126,8 @@ class Prediction:
 
 # How the note of a refusal begins that hangs on what the engine chooses by itself.
 PERHAPS = "Perhaps refused:"
-# Releases up to this one were seen to take exact names of algorithms only.
-_LAST_TRIED = Release.parse("0.5.10.post1")
+# Releases up to this one take the exact names of algorithms only; later ones any case.
+_LAST_EXACT = Release.parse("0.5.11")
 
 
 def predict(
@@ -253,7 +253,16 @@ def _apply(
     functions = {
         "from_release": lambda text: release >= Release.parse(text),
         "maybe_not": lambda value: True if value is False else UNKNOWN,
+        "whole_part": lambda a, b: a // b if a is not UNKNOWN and b is not UNKNOWN else UNKNOWN,
     }
+    if names["algorithm"] != asked["speculative_algorithm"]:
+        effective["speculative_algorithm"] = EffectiveValue(
+            names["algorithm"],
+            asked["speculative_algorithm"],
+            "override",
+            None,
+            "algorithms are named in upper case",
+        )
     undecided = False
     for rule in table().rules:
         if not rule.when or not rule.holds(release) or not rule.concerns(names["algorithm"]):
@@ -328,9 +337,7 @@ def _malformed(asked: Mapping[str, Value], release: Release) -> list[Rejection]:
                 f"use {since[name]} or later",
             )
         )
-    elif name not in since and (
-        name.upper() not in since or release <= Release.parse("0.5.10.post1")
-    ):
+    elif name not in since and (name.upper() not in since or release <= _LAST_EXACT):
         right = name.upper() if name.upper() in since else ""
         out.append(
             Rejection(

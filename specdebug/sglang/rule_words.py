@@ -55,12 +55,14 @@ DEFAULTS: dict[str, Value] = {
     "speculative_accept_threshold_acc": 1.0,
     "speculative_ngram_max_bfs_breadth": 10,
     "pp_size": 1,
+    "dp_size": 1,
     **dict.fromkeys(
         (
             "max_running_requests",
             "mem_fraction_static",
             "cuda_graph_bs",
             "device",
+            "disaggregation_mode",
             "model_path",
             "decode_attention_backend",
             "prefill_attention_backend",

@@ -87,7 +87,13 @@ BY_RELEASE: list[tuple[str, str, str | None, str, dict[str, Any]]] = [
     ("topk_gt1_paged_rejected_flashinfer_fa3", "0.5.12", "0.5.13", "EAGLE3", {**TREE, "page_size": 16, "attention_backend": "triton"}),
     ("topk_gt1_paged_rejected_tree_backends", "0.5.13", "0.5.12", "EAGLE3", {**TREE, "page_size": 16, "attention_backend": "torch_native"}),
     ("ngram_forces_topk_and_tokens", "0.5.3", None, "NGRAM", {"topk": 3}),
-    ("ngram_needs_cuda", "0.5.10.post1", None, "NGRAM", {"device": "cpu"}),
+    ("ngram_needs_cuda", "0.5.17", "0.5.20", "NGRAM", {"device": "cpu"}),
+    ("ngram_steps_from_tokens", "0.5.20", "0.5.17", "NGRAM", {"tokens": 24}),
+    ("beta_spec_turns_overlap_on", "0.5.6", "0.5.4", "EAGLE", {**CHAIN, "disable_overlap_schedule": True, "env": {"SGLANG_ENABLE_SPEC_V2": "1"}}),
+    ("spec_v2_off_is_synchronous", "0.5.13", "0.5.14", "EAGLE3", {**CHAIN, "env": {"SGLANG_ENABLE_SPEC_V2": "0"}}),
+    ("overlap_disabled_on_cpu", "0.5.17", "0.5.16", "EAGLE3", {**CHAIN, "device": "cpu"}),
+    ("pipeline_parallel_prefill_only", "0.5.23", "0.5.22", "EAGLE", {**CHAIN, "pp_size": 2}),
+    ("mixed_chunk_disabled", "0.5.17", "0.5.20", "EAGLE3", {**CHAIN, "enable_mixed_chunk": True}),
     ("ngram_paged_rejected", "0.5.10.post1", None, "NGRAM", {"page_size": 16, "attention_backend": "fa3"}),
     ("ngram_refuses_dp_attention", "0.5.10.post1", None, "NGRAM", {"enable_dp_attention": True}),
     ("standalone_refuses_dp_attention", "0.5.10.post1", None, "STANDALONE", {**CHAIN, "enable_dp_attention": True}),
@@ -147,6 +153,13 @@ QUIET: list[tuple[str, str, str, dict[str, Any]]] = [
     ("topk_gt1_paged_rejected_flashinfer_fa3", "0.5.9", "EAGLE3", {**TREE, "page_size": 16, "attention_backend": "fa3"}),
     ("topk_gt1_paged_rejected_tree_backends", "0.5.13", "EAGLE3", {**TREE, "page_size": 16, "attention_backend": "triton"}),
     ("ngram_needs_cuda", "0.5.10.post1", "NGRAM", {"device": "cuda"}),
+    ("ngram_steps_from_tokens", "0.5.20", "NGRAM", {"steps": 3}),
+    ("ngram_refuses_dp_attention", "0.5.23", "NGRAM", {"enable_dp_attention": True, "dp_size": 1}),
+    ("beta_spec_turns_overlap_on", "0.5.6", "EAGLE3", {**CHAIN, "disable_overlap_schedule": True, "env": {"SGLANG_ENABLE_SPEC_V2": "1"}}),
+    ("overlap_disabled_unless_beta_spec", "0.5.6", "STANDALONE", {**CHAIN, "env": {"SGLANG_ENABLE_SPEC_V2": "1"}}),
+    ("spec_v2_off_is_synchronous", "0.5.13", "EAGLE3", CHAIN),
+    ("overlap_disabled_on_cpu", "0.5.17", "EAGLE3", {**CHAIN, "device": "cuda"}),
+    ("pipeline_parallel_prefill_only", "0.5.23", "EAGLE", {**CHAIN, "pp_size": 2, "disaggregation_mode": "prefill"}),
     ("ngram_paged_rejected", "0.5.10.post1", "NGRAM", {"attention_backend": "fa3"}),
     ("ngram_refuses_dp_attention", "0.5.10.post1", "NGRAM", {}),
     ("standalone_refuses_dp_attention", "0.5.10.post1", "STANDALONE", CHAIN),
@@ -318,3 +331,21 @@ def test_a_served_chain_verifies_steps_plus_one_from_046_on(
         assert found.window == found.effective["speculative_num_steps"].value + 1  # type: ignore[operator]
     elif tokens is not None:
         assert found.window == tokens
+
+
+def test_algorithms_are_taken_in_any_case_from_0512_on() -> None:
+    exact = run("0.5.11", "eagle3", **CHAIN)
+    assert [rejection.rule for rejection in exact.rejections] == ["algorithm_unknown"]
+    later = run("0.5.12", "eagle3", **CHAIN)
+    assert not later.rejections
+    assert later.effective["speculative_algorithm"].value == "EAGLE3"
+    assert later.changed["speculative_algorithm"].requested == "eagle3"
+
+
+def test_ngram_derives_its_steps_and_keeps_the_overlap_scheduler_in_newer_releases() -> None:
+    found = run("0.5.20", "NGRAM", tokens=24, speculative_ngram_max_bfs_breadth=4)
+    assert found.effective["speculative_num_steps"].value == 6
+    assert "disable_overlap_schedule" not in found.effective
+    old = run("0.5.13", "NGRAM", tokens=24)
+    assert old.effective["disable_overlap_schedule"].value is True
+    assert "speculative_num_steps" not in old.effective

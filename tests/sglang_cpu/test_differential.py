@@ -1,8 +1,8 @@
-"""Our prediction beside the real argument parsing of 0.5.10.post1, over generated argument lists.
+"""Our prediction beside the real argument parsing of five releases, over generated argument lists.
 
-One process of the engine's own environment (bin/setup-sglang-cpu builds it) parses all lists over
-folders that hold nothing but a config.json. Compared: every speculative field, the scheduler fields
-that speculation touches, and whether the list is refused with which exception.
+One process of each release's own environment (bin/setup-sglang-cpu builds them) parses all lists
+over folders that hold nothing but a config.json. Compared: every speculative field, the scheduler
+fields that speculation touches, and whether the list is refused with which exception.
 """
 
 import json
@@ -21,7 +21,10 @@ from specdebug.sglang.releases import Release
 
 pytestmark = [pytest.mark.sglang_cpu, pytest.mark.timeout(600)]
 
-RELEASE = Release.parse("0.5.10.post1")
+# One whole environment, and folders put in front of it for releases on both sides of rules: the
+# second worker by switch (0.5.6), by default (0.5.11), alone (0.5.13), arguments resolved apart.
+ENVIRONMENT = "0.5.10.post1"
+RELEASES = ("0.5.6.post2", ENVIRONMENT, "0.5.11", "0.5.13", "0.5.23")
 CASES = 600
 TARGETS = ("LlamaForCausalLM", "Qwen3ForCausalLM", "DeepseekV3ForCausalLM", "Qwen2ForCausalLM")
 SIZES = {
@@ -48,14 +51,16 @@ MLA = {
 }
 
 
-def interpreter() -> Path:
+def installed(release: str) -> tuple[Path, Path | None]:
+    """The interpreter, and the folder that holds the release where it is not the environment's."""
     cache = os.environ.get("SPECDEBUG_CACHE")
     base = os.environ.get("XDG_CACHE_HOME")
     root = Path(cache) if cache else (Path(base) if base else Path.home() / ".cache") / "specdebug"
-    found = root / "sglang-cpu" / str(RELEASE) / "bin" / "python"
-    if not found.exists():
-        pytest.fail("the real SGLang is not installed: run bin/setup-sglang-cpu")
-    return found
+    python = root / "sglang-cpu" / ENVIRONMENT / "bin" / "python"
+    overlay = None if release == ENVIRONMENT else root / "sglang-cpu" / f"{release}-arguments"
+    if not python.exists() or (overlay is not None and not overlay.is_dir()):
+        pytest.fail(f"the real SGLang {release} is not installed: run bin/setup-sglang-cpu")
+    return python, overlay
 
 
 def model(folder: Path, architecture: str) -> tuple[Path, TargetConfig]:
@@ -108,14 +113,35 @@ def generated(rng: random.Random, path: Path, draft: Path) -> tuple[list[str], d
     return argv, env
 
 
+DRAFT = {
+    "architectures": ["LlamaForCausalLMEagle3"],
+    "model_type": "llama",
+    **SIZES,
+    "num_hidden_layers": 1,
+}
+# Fields that no rule of speculation decides: filled in wherever a path is given, following the
+# target's own, or choosing a kernel.
+APART = {
+    "page_size",
+    "attention_backend",
+    "speculative_draft_model_revision",
+    "speculative_moe_runner_backend",
+    "speculative_boundary_reduction",
+}
+
+
 def disagreements(
-    argv: list[str], env: dict[str, str], target: TargetConfig, real: dict[str, Any]
+    release: str,
+    argv: list[str],
+    env: dict[str, str],
+    target: TargetConfig,
+    real: dict[str, Any],
+    defaults: dict[str, Any],
 ) -> list[str]:
     """Where prediction and truth differ, in words."""
-    layers = {"architectures": ["LlamaForCausalLMEagle3"], **SIZES, "num_hidden_layers": 1}
-    draft = DraftConfig.from_dict(layers)
     command = parse_argv(argv)
-    found = predict(command, target, RELEASE, draft=draft, env=env)
+    draft = DraftConfig.from_dict(DRAFT)
+    found = predict(command, target, Release.parse(release), draft=draft, env=env)
     if "error" in real:
         if not found.rejections:
             return [f"refused by {real} and not predicted"]
@@ -125,43 +151,25 @@ def disagreements(
         return [f"{found.rejections[0].rule} predicted and not refused"]
     out = []
     for name, value in real["args"].items():
-        if name in ("page_size", "attention_backend"):
+        if name in APART:
             continue
         if command.value("speculative_algorithm") is None and not name.startswith("speculative_"):
             continue  # without speculation other rules, not ours, move the scheduler
-        if name in found.effective:
-            expected = found.effective[name].value
-        elif name == "speculative_draft_model_revision":
-            continue  # filled in wherever a path is given; nothing hangs on it
-        else:
-            expected = DEFAULTS.get(name)
+        given = found.effective.get(name)
+        expected = given.value if given is not None else defaults.get(name)
         if expected != value:
             out.append(f"{name}: predicted {expected!r}, really {value!r}")
     return out
 
 
-# What the release has where neither the list nor speculation says otherwise.
-DEFAULTS: dict[str, Any] = {
-    "speculative_accept_threshold_single": 1.0,
-    "speculative_accept_threshold_acc": 1.0,
-    "speculative_attention_mode": "prefill",
-    "speculative_moe_runner_backend": "auto",
-    "speculative_ngram_min_bfs_breadth": 1,
-    "speculative_ngram_max_bfs_breadth": 10,
-    "speculative_ngram_match_type": "BFS",
-    "speculative_ngram_max_trie_depth": 18,
-    "speculative_ngram_capacity": 10_000_000,
-    "disable_overlap_schedule": False,
-    "enable_mixed_chunk": False,
-}
-
-
-def test_prediction_and_the_real_server_agree_on_every_list(tmp_path: Path) -> None:
-    python = interpreter()
+@pytest.mark.parametrize("release", RELEASES)
+def test_prediction_and_the_real_server_agree_on_every_list(release: str, tmp_path: Path) -> None:
+    python, overlay = installed(release)
     rng = random.Random(20)
     models = [model(tmp_path, name) for name in TARGETS]
     draft = tmp_path / "draft"
     draft.mkdir()
+    (draft / "config.json").write_text(json.dumps(DRAFT))
     lists = []
     for _ in range(CASES):
         path, target = rng.choice(models)
@@ -173,15 +181,22 @@ def test_prediction_and_the_real_server_agree_on_every_list(tmp_path: Path) -> N
         capture_output=True,
         text=True,
         check=False,
-        env={**os.environ, "HF_HUB_OFFLINE": "1", "SGLANG_USE_CPU_ENGINE": "1"},
+        env={
+            **os.environ,
+            "HF_HUB_OFFLINE": "1",
+            "SGLANG_USE_CPU_ENGINE": "1",
+            "PYTHONPATH": str(overlay or ""),
+        },
     )
     assert done.returncode == 0, done.stderr[-2000:]
-    answers = json.loads(done.stdout[done.stdout.index("[{") :])
+    report = json.loads(done.stdout.split("@@answers@@")[1])
+    assert report["version"] == release
+    answers = report["cases"]
     assert len(answers) == CASES
     wrong = [
         f"{' '.join(argv[2:])} {env}: {problem}"
         for (argv, env, target), real in zip(lists, answers, strict=True)
-        for problem in disagreements(argv, env, target, real)
+        for problem in disagreements(release, argv, env, target, real, report["defaults"])
     ]
     served = sum("args" in answer for answer in answers)
     assert 0.2 * CASES < served < 0.95 * CASES, f"{served} of {CASES} lists are served"
