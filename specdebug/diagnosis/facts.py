@@ -272,6 +272,19 @@ def _facts(values: Mapping[str, Any] | None, source: str) -> dict[str, Fact]:
     return {k: Fact(v, source, None, f"{k}={v!r}") for k, v in (values or {}).items()}
 
 
+def _asked(requested: Mapping[str, Any], env: Mapping[str, str] | None) -> Launch:
+    text = " ".join(f"{k}={v!r}" for k, v in requested.items())
+    facts = _facts(requested, "requested")
+    return Launch("requested", None, text, "sglang", facts, _facts(env, "env"))
+
+
+def _stated(effective: Mapping[str, Any]) -> ServerState:
+    version = effective.get("version")
+    return ServerState(
+        "effective", _facts(effective, "effective"), str(version) if version else None
+    )
+
+
 def case_from_rows(
     *,
     requested: Mapping[str, Any] | None = None,
@@ -297,22 +310,6 @@ def case_from_rows(
     extend, usually from `build_case` over the run's stored files; what is given here wins.
     """
     start = base or Case()
-    launches = start.launches
-    if requested is not None:
-        text = " ".join(f"{k}={v!r}" for k, v in requested.items())
-        launch = Launch(
-            "requested", None, text, "sglang", _facts(requested, "requested"), _facts(env, "env")
-        )
-        launches = (launch,)
-    states = start.states
-    if effective is not None:
-        version = effective.get("version")
-        states = (
-            ServerState(
-                "effective", _facts(effective, "effective"), str(version) if version else None
-            ),
-            *states,
-        )
 
     def config(values: Mapping[str, Any] | None, name: str, kept: ConfigFile | None) -> Any:
         return kept if values is None else ConfigFile(name, values)
@@ -322,9 +319,9 @@ def case_from_rows(
 
     return Case(
         inputs=start.inputs,
-        launches=launches,
+        launches=start.launches if requested is None else (_asked(requested, env),),
         boots=(*start.boots, *boots),
-        states=states,
+        states=start.states if effective is None else (_stated(effective), *start.states),
         measured=(*start.measured, *runs),
         positions=(*start.positions, *positions),
         draft=config(draft_config, "draft config", start.draft),

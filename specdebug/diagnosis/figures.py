@@ -99,6 +99,10 @@ def _row_run(case: Case, row: Measured) -> Run:
     if row.speculative is None and row.workload not in (None, "table") and not _plain(case, row):
         # A client that does not know what it measured measured the server that is known.
         speculative = speculative or any(s.algorithm for s in setups(case))
+    if row.speculative is None and not speculative:
+        # Told beside a baseline and a drafting run, a bare speed is another drafting run's.
+        told = {other.speculative for other in case.measured if other.source == row.source}
+        speculative = {True, False} <= told and row.workload in ("table", "client-report")
     topk = row.topk
     steps, window = row.num_steps, row.draft_tokens
     matching = [
@@ -159,6 +163,8 @@ def _limit(case: Case, setup: Setup | None) -> float | None:
     return float(most) if most else None
 
 
+# The clients that print the accept length whenever the server has one.
+_CLIENTS = ("bench-serving-table", "bench-serving-jsonl", "vllm-bench")
 _PLAIN_NAME = re.compile(r"(?i)base(?:line)?|plain|vanilla|no[-_ ]?spec|without[-_ ]?spec|off")
 
 
@@ -172,7 +178,10 @@ def _plain(case: Case, row: Measured) -> bool:
         return False
     named = any(_PLAIN_NAME.fullmatch(w) for w in re.split(r"[\W_]+", PurePath(row.source).stem))
     return named or any(
-        other is not row and other.workload == row.workload and other.accept_len is not None
+        row.workload in _CLIENTS
+        and other is not row
+        and other.workload == row.workload
+        and other.accept_len is not None
         for other in case.measured
     )
 

@@ -431,3 +431,43 @@ def test_a_table_may_have_a_rule_of_single_dashes() -> None:
     table = "|setup|tokens/s|acceptance length|\n|-|-|-|\n|spec|62|2.2|\n|w/o spec|95|n/a|\n"
     found = diagnose(build_case([text("pasted.txt", table)]))
     assert (found.values["tok_s"], found.values["baseline_tok_s"]) == (62, 95)
+
+
+STORY = """baseline (no speculation): 90 tok/s
+R1: steps 1, topk 1, draft tokens 16: 56.8 tok/s, accept len 1.6, accept rate 0.80
+R2: steps 15, topk 1, draft tokens 16: 46.7 tok/s, accept len 1.9
+R3: aux layers changed: 54.8 tok/s
+"""
+
+
+def test_the_story_told_in_four_lines_is_understood() -> None:
+    training = {"val_accuracy": 0.747, "features": ["embed", 3, 31]}
+    draft = {
+        "architectures": ["LlamaForCausalLMEagle3"],
+        "eagle_config": {"eagle_aux_hidden_state_layer_ids": [2, 30, 58]},
+    }
+    target = {"architectures": ["KimiK25ForConditionalGeneration"], "num_hidden_layers": 61}
+    found = diagnose(
+        build_case(
+            [
+                text("pasted.txt", STORY),
+                text("notes.json", {"training": training}),
+                text("draft.json", draft),
+                text("target.json", target),
+            ]
+        )
+    )
+    assert {
+        "draft-tokens-overridden",
+        "speculation-cannot-win",
+        "step-overhead-unexplained",
+        "acceptance-below-training",
+        "acceptance-collapses",
+        "aux-layer-mismatch",
+        "aux-layer-convention",
+    } <= {f.code for f in found.findings}
+    assert found.values["unexplained_overhead_ms"] == pytest.approx(16.16, abs=0.01)
+    assert found.missing is not None
+    assert "R3" in found.missing.input
+    overheard = next(f for f in found.findings if f.code == "effective-window-inferred")
+    assert overheard.severity == "info"  # the override says it already

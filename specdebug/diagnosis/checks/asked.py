@@ -177,9 +177,10 @@ def _window_of_rows(case: Case) -> Finding | None:
         if not windows or wanted in windows or len(windows) > 3:
             continue
         how = "; ".join(f"{w} if the rate is {f}" for f, w in _per_formula(fits))
+        explained = row.topk == 1 and row.num_steps is not None and row.num_steps + 1 in windows
         return Finding(
             "effective-window-inferred",
-            "high",
+            "info" if explained else "high",
             "likely" if len(windows) == 1 else "possible",
             f"{row.label}: {wanted} tokens per verification were asked for, but accept len "
             f"{row.accept_len:g} with accept rate {row.accept_rate:g} gives {how}.",
