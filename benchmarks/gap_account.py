@@ -113,13 +113,17 @@ class Row:
 
 @dataclass
 class Seed:
-    """One seed's verdict. best_holds: the predicted best is no slower than the best measured one
-    beyond what two passes of one depth differ by."""
+    """One seed's verdict. as_good: depths that the account does not tell apart from its best.
+
+    best_holds: the best measured depth is among them, or the predicted best is no slower than it
+    beyond what two runs of one depth differ by.
+    """
 
     seed: int
     layers: tuple[int, ...]
     predicted_best: int
     measured_best: int
+    as_good: tuple[int, ...]
     best_holds: bool
     spread: str
     rows: list[Row] = field(default_factory=list)
@@ -132,8 +136,18 @@ def judge(seed: int, layers: tuple[int, ...], account: Account, sweep: list[Draf
     predicted = account.best()
     chosen = next(r for r in rows if r.num_steps == predicted.num_steps)
     noise = 2 * account.new_run * best.measured
-    holds = chosen.measured >= best.measured - noise
-    return Seed(seed, layers, predicted.num_steps, best.num_steps, holds, account.spread, rows)
+    good = account.as_good()
+    holds = best.num_steps in good or chosen.measured >= best.measured - noise
+    return Seed(
+        seed,
+        layers,
+        predicted.num_steps,
+        best.num_steps,
+        good,
+        holds,
+        account.spread,
+        rows,
+    )
 
 
 def _row(depth: Depth, run: DraftRun) -> Row:
@@ -181,7 +195,8 @@ def main() -> int:
         inside = sum(r.inside for r in found.rows)
         sys.stdout.write(
             f"seed {number}, layers {list(found.layers)}: predicted best num_steps "
-            f"{found.predicted_best}, measured {found.measured_best} "
+            f"{found.predicted_best} (not told apart: {list(found.as_good)}), measured "
+            f"{found.measured_best} "
             f"({'holds' if found.best_holds else 'DOES NOT HOLD'}); "
             f"{inside} of {len(found.rows)} inside; spread {found.spread}\n"
         )
