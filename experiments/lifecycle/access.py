@@ -39,7 +39,7 @@ def role_of(user: User) -> str:
     """viewer, member or admin; a member where nothing was said."""
     if user.is_superuser:
         return Role.Name.ADMIN
-    row = Role.objects.filter(user=user).first()
+    row: Role | None = getattr(user, "role", None)  # fetched with the user where it was
     return Role.Name.MEMBER if row is None else row.name
 
 

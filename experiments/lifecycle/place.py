@@ -33,11 +33,22 @@ def _places(investigation: Investigation) -> list[float]:
     return sorted(found)
 
 
+def _end(investigation: Investigation) -> float:
+    """The place behind the last one; asks for no row, since there may be ten thousand."""
+    ends = [
+        model.objects.filter(investigation=investigation).aggregate(last=Max("position"))["last"]
+        for model in (Run, Hypothesis, Event)
+    ]
+    return max((end for end in ends if end is not None), default=0.0) + 1.0
+
+
 def place(investigation: Investigation, after: float | None = None) -> float:
     """A free place at the end of the timeline, or right after the place `after`."""
+    if after is None:
+        return _end(investigation)
     taken = _places(investigation)
-    if after is None or not taken:
-        return (taken[-1] + 1.0) if taken else 1.0
+    if not taken:
+        return 1.0
     later = [p for p in taken if p > after]
     if not later:
         return max(after, taken[-1]) + 1.0
