@@ -16,6 +16,9 @@ from experiments.reports.document import Document
 from experiments.reports.sections import SECTIONS
 from tests.reports.conftest import Printed, printed
 
+# The story is loaded by the first test that needs it: all ask for the database.
+pytestmark = pytest.mark.django_db
+
 NINE_POINTS = {
     "step times": "R0 11.1 ms, R1 28.2 ms, R2 40.7 ms",
     "ceiling": "28.2 ms = 71 tok/s",
