@@ -92,6 +92,8 @@ def _spent(engines: Iterable[str]) -> dict[str, list[Spent]]:
     )
     out: dict[str, list[Spent]] = {}
     for pk, engine, claimed, ready, ended in rows:
+        if claimed is None or ready is None or ended is None:
+            continue
         size = sizes.get(pk)
         out.setdefault(engine, []).append(
             Spent(
