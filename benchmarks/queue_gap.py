@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import re
+import signal
 import socket
 import sqlite3
 import statistics
@@ -236,6 +237,8 @@ def main() -> int:
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
+    # Ended early, it stops what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     found = capture(args.rounds) if args.capture else gap(args.runs)
     print(json.dumps(found, indent=1))
     if args.json:
