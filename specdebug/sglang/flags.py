@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Literal
 
@@ -299,6 +299,7 @@ def _is_flag(text: str) -> bool:
     return len(text) > 1 and text[0] == "-" and not _NUMBER.match(text) and not text[1].isspace()
 
 
+@lru_cache(maxsize=4096)
 def _resolve(written: str, engine: Engine) -> tuple[str | None, str, str, str]:
     """(option, dest, kind, note) of a flag as written; option is None for a flag not known."""
     options = _options(engine)

@@ -16,6 +16,7 @@ __all__ = ["Command", "Word", "commands"]
 
 _MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
 _MAX_GROWN = 4 * _MAX_TEXT
+_MAX_VARIABLES = 300  # set in one text; further ones are not remembered
 _QUOTED_LINES = 60
 _LAUNCHES = re.compile(r"sglang|vllm|\bsh\b|bash")
 _PROMPT = re.compile(
@@ -165,7 +166,7 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
     parts: list[tuple[str, bool]] = []
     quote, launches = "", False
     for number, raw in enumerate(lines, 1):
-        line = _COMPOSE.sub("", raw)
+        line = _COMPOSE.sub("", raw) if "|" in raw else raw
         if parts and lines[start - 1].startswith("> "):
             line = line.removeprefix(">")  # a quoted reply, quoted line by line
         if not parts:
@@ -187,7 +188,7 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
         if goes_on and stripped.startswith("#"):
             parts.append(("", True))
             continue
-        ends = re.search(r"\\([ \t]*)$", line)
+        ends = re.search(r"\\([ \t]*)$", line) if "\\" in line else None
         if ends and ends[1]:
             problems.append((number, f"line {number}: {_SPACES_AFTER}"))
         body = line[: ends.start()] + " " if ends else line
@@ -208,6 +209,8 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
 
 def _open_quote(text: str, quote: str) -> str:
     """The quote that is open behind `text` when `quote` was open in front of it ("" for none)."""
+    if not quote and "'" not in text and '"' not in text:
+        return ""
     at = 0
     while at < len(text):
         if text[at] == "\\" and quote != "'":
@@ -261,7 +264,8 @@ def _shell(
                 return found  # variables inside variables, or one long one again and again
             assignments = _assignments(expanded)
             if assignments is not None:
-                variables |= assignments
+                if len(variables) < _MAX_VARIABLES:
+                    variables |= assignments
                 continue
             last = max(word.line for word in expanded)
             command = Command(expanded, odd, dict(variables))

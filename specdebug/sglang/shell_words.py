@@ -7,6 +7,9 @@ from dataclasses import dataclass
 
 OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
 _REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
+# Letters that mean themselves, taken at once: at the start of a word, and further on in it.
+_PLAIN = re.compile(r"[^ \t\n'\"\\#&|;<>\d][^ \t\n'\"\\&|;<>]*")
+_FURTHER = re.compile(r"[^ \t\n'\"\\&|;<>]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,10 @@ def words_of(text: str, line: int) -> tuple[list[Word], list[tuple[int, str]]]:
             close()
             line += char == "\n"
             at += 1
+        elif plain := (_PLAIN if started is None else _FURTHER).match(text, at):
+            started = started if started is not None else line
+            buffer.append(plain[0])
+            at = plain.end()
         elif char == "#" and started is None:
             end = text.find("\n", at)
             at = size if end < 0 else end
