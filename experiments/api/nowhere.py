@@ -11,7 +11,7 @@ from experiments.api.endpoint import Endpoint
 
 
 class Nowhere(Endpoint):
-    asks = {method: "" for method in ("GET", "POST", "PUT", "PATCH", "DELETE")}
+    asks = dict.fromkeys(("GET", "POST", "PUT", "PATCH", "DELETE"), "")
     repeatable = False
 
     @extend_schema(exclude=True)
