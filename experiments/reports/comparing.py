@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
 from experiments.checkup.cases import not_comparable, positions
+from experiments.models import Run
 from experiments.queries import RunFacts, outputs_equal
 from experiments.queries.comparison import Compared, name_of
 from experiments.reports import plots
@@ -204,11 +205,12 @@ def _lines(order: Sequence[RunFacts]) -> list[Line]:
         _line("argument", key, [_argument(facts, key) for facts in order])
         for key in sorted({key for facts in order for key in facts.config})
     ]
-    for group, of in (
+    readers: tuple[tuple[str, Callable[[Run], Mapping[str, Any]]], ...] = (
         ("workload", lambda run: run.plan.get("workload") or {}),
         ("environment", lambda run: run.env or {}),
         ("version", lambda run: run.versions or {}),
-    ):
+    )
+    for group, of in readers:
         for key in sorted({key for facts in order for key in of(facts.run)}):
             cells = [Cell(of(f.run).get(key), key in of(f.run)) for f in order]
             found.append(_line(group, key, cells))

@@ -79,8 +79,8 @@ def lanes(found: Dossier, goal: float | None) -> Plot:
         drawing.dot(x, EVENTS, 6, f"event-{event.kind}", event.title)
         drawing.end_link()
     _runs(drawing, found, where, goal)
-    for i, facts in enumerate(lives):
-        _life(drawing, facts, where, FIRST_LIFE + LIFE * i)
+    for i, life in enumerate(lives):
+        _life(drawing, life, where, FIRST_LIFE + LIFE * i)
     head = ("place", "lane", "label", "what", "state")
     return Plot("map", "Map of the investigation", "", drawing, head, tuple(_rows(found, lives)))
 

@@ -38,7 +38,7 @@ class _Files(forms.ClearableFileInput):
 class _FilesField(forms.FileField):
     widget = _Files
 
-    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile]:
+    def clean(self, data: Any, initial: Any = None) -> list[UploadedFile[Any]]:
         several = data if isinstance(data, list | tuple) else [data] if data else []
         return [super(_FilesField, self).clean(one, initial) for one in several]
 
@@ -52,7 +52,7 @@ class CheckForm(Form):
         help_text="A launch command, a log, a table of figures, a config.json, prose with flags in "
         "it: what it is, is told from its content.",
     )
-    files = _FilesField(
+    files = _FilesField(  # type: ignore[assignment]  # the name that people see
         required=False, label="Or drop files", help_text="Logs, configs, benchmark output."
     )
     engine_version = forms.CharField(
@@ -133,7 +133,7 @@ def _check(form: CheckForm) -> Checked:
     )
 
 
-def _packed(file: UploadedFile) -> bool:
+def _packed(file: UploadedFile[Any]) -> bool:
     head = file.read(6)
     file.seek(0)
     return bytes(head).startswith(_PACKED)

@@ -33,7 +33,7 @@ class Checked:
 
 
 def checked(
-    files: Iterable[UploadedFile],
+    files: Iterable[UploadedFile[Any]],
     text: str,
     *,
     engine_version: str | None = None,
@@ -51,11 +51,11 @@ def checked(
     )
 
 
-def _name(file: UploadedFile) -> str:
+def _name(file: UploadedFile[Any]) -> str:
     return (file.name or "file")[:200]
 
 
-def _data(file: UploadedFile) -> bytes | Path:
+def _data(file: UploadedFile[Any]) -> bytes | Path:
     # Large uploads lie in a temporary file, which is read where it is.
     path = getattr(file, "temporary_file_path", None)
     return Path(path()) if path is not None else bytes(file.read())

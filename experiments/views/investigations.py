@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.auth.models import User
 from django.http import HttpRequest, HttpResponse
@@ -21,8 +23,12 @@ from experiments.views.found import found
 def investigation(request: HttpRequest, slug: str) -> HttpResponse:
     """Question, goal and gap, timeline, hypotheses, runs, open findings."""
     page = found(queries.investigation_page, slug)
-    context = {"page": page, "investigation": page.investigation, "goal": page.goal}
-    context |= build.story(page)
+    context: dict[str, Any] = {
+        "page": page,
+        "investigation": page.investigation,
+        "goal": page.goal,
+        **build.story(page),
+    }
     if page.dossier.runs or page.dossier.hypotheses:
         context["map"] = lanes(page.dossier, context["goal_line"])
         context["stretches"] = places(page.dossier).stretches

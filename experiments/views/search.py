@@ -26,6 +26,11 @@ EXAMPLES = (
 )
 
 
+def _user(request: HttpRequest) -> User:
+    assert isinstance(request.user, User)  # noqa: S101 (login is required)
+    return request.user
+
+
 @require_safe
 def search(request: HttpRequest) -> HttpResponse:
     """What the query finds, by kind."""
@@ -44,7 +49,7 @@ def search(request: HttpRequest) -> HttpResponse:
             (name, [*known.fields, *(f"{prefix}.NAME" for prefix in known.prefixes)])
             for name, known in KINDS.items()
         ],
-        "views": SavedView.objects.filter(user_id=request.user.pk),
+        "views": SavedView.objects.filter(user=_user(request)),
     }
     return render(request, "search.html", context)
 
@@ -52,10 +57,9 @@ def search(request: HttpRequest) -> HttpResponse:
 @require_POST
 def keep(request: HttpRequest) -> HttpResponse:
     """Keep the address of a page under a name."""
-    assert isinstance(request.user, User)  # noqa: S101 (login is required)
     try:
         view = save_view(
-            user=request.user,
+            user=_user(request),
             page=request.POST.get("page", ""),
             name=request.POST.get("name", ""),
             query=request.POST.get("query", ""),
@@ -70,6 +74,5 @@ def keep(request: HttpRequest) -> HttpResponse:
 @require_POST
 def forget(request: HttpRequest, pk: int) -> HttpResponse:
     """Let go of a kept view."""
-    assert isinstance(request.user, User)  # noqa: S101 (login is required)
-    remove_view(user=request.user, pk=pk)
+    remove_view(user=_user(request), pk=pk)
     return redirect("search")
