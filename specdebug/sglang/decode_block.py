@@ -245,7 +245,7 @@ class BlockParser:
         wanted = [run for pair in plan.columns.values() for run in pair if run is not None]
         wanted += [*plan.time, *(run for _, run in plan.rank)]
         figures = _values(words, begin[:, wanted].T, (end - begin)[:, wanted].T)
-        value = dict(zip(wanted, figures, strict=True))
+        value: dict[int, Ints] = dict(zip(wanted, figures, strict=True))
 
         def real(run: int, fraction: int | None) -> Floats:
             if fraction is None:

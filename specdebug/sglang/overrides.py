@@ -15,7 +15,7 @@ from specdebug.sglang.accept_rate import (
 from specdebug.sglang.flags import FlagValue, LaunchCommand, Value, parse_argv
 from specdebug.sglang.releases import KNOWN, Release, nearest_known
 from specdebug.sglang.rule_words import DEFAULTS, NUMBERS, Draft, Target, assign, names_of
-from specdebug.sglang.rules import UNKNOWN, evaluate, table
+from specdebug.sglang.rules import UNKNOWN, Function, evaluate, table
 
 __all__ = [
     "PERHAPS",
@@ -250,7 +250,7 @@ def _apply(
     if rejections:
         return effective, tuple(rejections), tuple(notes)
     names = names_of(asked, env, target, draft)
-    functions = {
+    functions: dict[str, Function] = {
         "from_release": lambda text: release >= Release.parse(text),
         "maybe_not": lambda value: True if value is False else UNKNOWN,
         "whole_part": lambda a, b: a // b if a is not UNKNOWN and b is not UNKNOWN else UNKNOWN,
