@@ -5,7 +5,7 @@ from django.db import models
 
 
 class IdempotencyKey(models.Model):
-    """Written in the transaction of the write itself, so that there is never one without the other."""
+    """Written in the transaction of the write itself: never one without the other."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE)
     key = models.CharField(max_length=255)

@@ -8,7 +8,7 @@ class ApiToken(models.Model):
     class Scope(models.TextChoices):
         READ = "read", "read"
         WRITE = "write", "read and write"
-        # For a measuring host: it may send figures, logs and files of runs, and change nothing else.
+        # For a measuring host: it may send figures, logs and files of runs, nothing else.
         WORKER = "worker", "send measurements"
 
     user = models.ForeignKey(

@@ -51,9 +51,7 @@ class Alert(models.Model):
 
     class Meta:
         ordering = ["-pk"]
-        constraints = [
-            models.UniqueConstraint(fields=["series", "kind", "run"], name="alert_once")
-        ]
+        constraints = [models.UniqueConstraint(fields=["series", "kind", "run"], name="alert_once")]
 
     def __str__(self) -> str:
         return f"{self.series}: {self.kind}"

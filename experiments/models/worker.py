@@ -1,4 +1,4 @@
-"""A worker that has registered itself: where it runs, what it can run, when it was last heard of."""
+"""A worker that registered itself: where it runs, what it can run, when it was last heard of."""
 
 from django.db import models
 

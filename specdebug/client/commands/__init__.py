@@ -37,7 +37,7 @@ def add(commands: Any, chosen: str | None) -> None:
         parser = commands.add_parser(
             name,
             help=what,
-            description=module.__doc__.split("\n\n")[0],
+            description=(module.__doc__ or what).split("\n\n")[0],
             epilog=module.EXAMPLES,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )

@@ -53,7 +53,8 @@ def _import(client: Client, args: argparse.Namespace) -> int:
     from specdebug.client.neighbours import read, send
 
     inv = client.investigation(args.into)
-    taken, skipped = [], []
+    taken: list[str] = []
+    skipped: list[str] = []
     for path in args.paths:
         found = read(args.source, path, args.experiment)
         for run in found.runs:
