@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import datetime
@@ -129,8 +130,9 @@ def decode_fields(text: str, at: int) -> list[Field]:
 
 
 def number(value: str) -> float | None:
-    """A finite plain number, None for anything else (nan, None, a word)."""
-    return float(value) if _NUMBER.match(value) else None
+    """A finite plain number, None for anything else (nan, None, a word, four hundred digits)."""
+    found = float(value) if _NUMBER.match(value) else None
+    return None if found is None or math.isinf(found) else found
 
 
 def decode_line(text: str, at: int, line: int) -> DecodeLine | None:

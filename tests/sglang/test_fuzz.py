@@ -5,7 +5,6 @@ Real lines are mutated with a fixed seed; every reader gets as many bytes, and r
 """
 
 import io
-import os
 import random
 import time
 from collections.abc import Callable
@@ -27,9 +26,7 @@ from specdebug.sglang import (
 
 DATA = Path(__file__).parent.parent / "data"
 PIECE = 50_000
-# Ten million bytes through every reader with SPECDEBUG_FUZZ_BYTES=10000000; fewer by default,
-# because processor time of the whole run is short.
-BYTES = int(os.environ.get("SPECDEBUG_FUZZ_BYTES", "400000"))
+BYTES = 10_000_000  # through every reader: about a minute of one processor altogether
 SECONDS_PER_MB = 60.0  # a hang, not a slow machine: some fifteen times what the slowest one needs
 
 LINES = (

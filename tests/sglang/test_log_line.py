@@ -128,3 +128,9 @@ def test_of_any_line_the_message_is_a_part_and_a_decode_line_has_its_figures(tex
     assert len(found) == 1 + text.count(DECODE)
     for line in found:
         assert line is None or (line.running is not None and line.throughput is not None)
+
+
+def test_a_figure_of_four_hundred_digits_is_no_figure() -> None:
+    line = f"Decode batch, #running-req: {'9' * 400}, gen throughput (token/s): 56.80"
+    assert decode_line(line, 0, 1) is None
+    assert decode_line(line.replace("9" * 400, "9" * 12), 0, 1) is not None
