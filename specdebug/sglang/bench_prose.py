@@ -113,6 +113,11 @@ _GENERIC = re.compile(
 _QUOTED = re.compile(r"^(?:>\s*)+|^[-*\u2022]\s+")
 
 
+# A sentence within JSON is somebody's note on the figures, not the figures.
+_MEMBER = re.compile(r'"[\w. -]{1,80}"\s*:')
+_LONGEST_LABEL = 80
+
+
 def _label(line: str) -> str | None:
     """What a line calls its run: the words before the speed, or those after it."""
     plain = _QUOTED.sub("", line)
@@ -124,7 +129,8 @@ def _label(line: str) -> str | None:
             plain[: speed.start()].rstrip(" (:=-\u2013\u2014\u2192~\u2248") or plain[speed.end() :]
         )
     label = label.strip(" -*|,.;:")
-    return label if len(label) > 1 and not _GENERIC.search(label) else None
+    named = 1 < len(label) <= _LONGEST_LABEL and not _GENERIC.search(label)
+    return label if named else None
 
 
 def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
@@ -139,7 +145,7 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
                 out.append((first, number - 1, {"extra": {}, **current}))
             current = {}
             continue
-        if len(plain) > 400:
+        if len(plain) > 400 or _MEMBER.match(plain):
             continue
         if not current and (told := _sentence(plain)):
             out += [(number, number, fields) for fields in told]

@@ -204,6 +204,7 @@ def pages_of(story: Story) -> dict[str, str]:
         "record": ("run-record", slug),
         "note": ("run-note", slug, 1),
         "event edit": ("event-edit", slug, story.investigation.events.get().pk),
+        "explore": ("explore", slug),
         "report": ("report-page", slug),
         "report draft": ("report-draft", slug),
         "report versions": ("report-versions", slug),

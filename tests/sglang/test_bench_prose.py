@@ -86,3 +86,14 @@ def test_a_number_of_drafts_beside_the_positions_is_kept() -> None:
 )
 def test_words_without_a_list_are_no_positions(text: str) -> None:
     assert runs(text) == ()
+
+
+def test_a_sentence_within_json_is_no_figure() -> None:
+    assert (
+        runs('{\n "why": "a perfect draft reaches 71 tok/s, below the baseline of 90"\n}\n') == ()
+    )
+
+
+def test_a_sentence_is_no_name_of_a_run() -> None:
+    (run,) = runs("after " + "a great many words about it " * 5 + "we saw 71 tok/s\n")
+    assert (run.label, run.output_tok_s) == (None, 71.0)

@@ -122,7 +122,9 @@ def test_an_undecided_prediction_keeps_it_open_until_it_is_decided(
     hypothesis = lifecycle.add_hypothesis(investigation=investigation, claim="it helps")
     lifecycle.register_prediction(hypothesis=hypothesis, baseline=baseline)
     run = faster(investigation, baseline)
-    assert lifecycle.obstacles(investigation) == ("The prediction of H1 is undecided.",)
+    assert lifecycle.obstacles(investigation) == (
+        "The prediction of H1 is undecided: no run has tested it.",
+    )
     Verdict.objects.create(
         hypothesis=hypothesis, run=run, applied="yes", outcome="supported", applied_reason="r"
     )
