@@ -159,6 +159,17 @@ def test_charts_are_vectors(kimi_pdf: Printed) -> None:
     assert not [i for page in kimi_pdf.reader.pages for i in page.images]
 
 
+def test_digits_come_from_the_text_face(kimi_pdf: Printed) -> None:
+    # A named emoji face would lend its own digits, as pictures, wherever it is installed.
+    faces = {
+        str(font.get_object()["/BaseFont"])
+        for page in kimi_pdf.reader.pages
+        for font in page["/Resources"]["/Font"].values()
+    }
+    assert any("Liberation" in face or "DejaVu" in face or "Noto-Sans" in face for face in faces)
+    assert not [face for face in faces if "Emoji" in face]
+
+
 def test_nothing_stands_outside_the_page(kimi_pdf: Printed) -> None:
     pdftotext = shutil.which("pdftotext")
     if pdftotext is None:
