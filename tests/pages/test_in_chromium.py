@@ -118,7 +118,7 @@ def test_the_first_page_is_light_and_asks_nobody_else(opened: Any, live_server: 
 def test_an_idle_page_asks_for_nothing(opened: Any) -> None:
     make_story()
     page, asked = opened(), []
-    page.goto("/")
+    page.goto("/", wait_until="networkidle")
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(3000)
     assert asked == []
