@@ -18,7 +18,7 @@ from django.db import transaction
 from django.db.models import F
 from django.utils import timezone
 
-from experiments.models import Alert, Finding, Run, Webhook, WebhookDelivery
+from experiments.models import Alert, Finding, Investigation, Run, Webhook, WebhookDelivery
 from experiments.queries.figures import figures_of
 from experiments.refusal import Refused
 
@@ -129,6 +129,21 @@ def announce_run(run: Run) -> None:
             "repeats": figures.n,
             "findings_opened": sorted(opened),
             "findings_fixed": sorted(fixed),
+        },
+    )
+
+
+def announce_closing(investigation: Investigation) -> None:
+    """Tell that an investigation was closed or opened again, with the exception that was signed."""
+    opened = investigation.state == Investigation.State.OPEN
+    announce(
+        "investigation.reopened" if opened else "investigation.closed",
+        {
+            "investigation": investigation.slug,
+            "title": investigation.title,
+            "state": investigation.state,
+            "exception_by": investigation.exception_by,
+            "exception_reason": investigation.exception_reason,
         },
     )
 

@@ -10,6 +10,7 @@ from django.db import transaction
 from django.utils import timezone
 from django.utils.text import slugify
 
+from experiments import webhooks
 from experiments.lifecycle.hypotheses import METRICS
 from experiments.lifecycle.place import lock
 from experiments.lifecycle.text import needed
@@ -129,15 +130,14 @@ def resolve(
             exception_by if left else "",
             exception_reason if left else "",
         )
-    investigation.refresh_from_db()
     return investigation
 
 
 def abandon(*, investigation: Investigation, by: str, reason: str) -> Investigation:
     """Stop without an answer; needs a name and a reason."""
     by, reason = needed(by, "name", 150), needed(reason, "reason", LONGEST_TEXT)
-    _close(investigation, Investigation.State.ABANDONED, by, reason)
-    investigation.refresh_from_db()
+    with transaction.atomic():
+        _close(investigation, Investigation.State.ABANDONED, by, reason)
     return investigation
 
 
@@ -149,6 +149,8 @@ def _close(investigation: Investigation, state: str, by: str, reason: str) -> No
     ):
         investigation.refresh_from_db()
         raise Refused(f"the investigation is {investigation.state} already; reopen it first")
+    investigation.refresh_from_db()
+    webhooks.announce_closing(investigation)
 
 
 def reopen(*, investigation: Investigation) -> Investigation:
@@ -156,13 +158,15 @@ def reopen(*, investigation: Investigation) -> Investigation:
     closed = Investigation.objects.filter(pk=investigation.pk).exclude(
         state=Investigation.State.OPEN
     )
-    if not closed.update(
-        state=Investigation.State.OPEN,
-        exception_by="",
-        exception_reason="",
-        closed_at=None,
-        updated_at=timezone.now(),
-    ):
-        raise Refused("the investigation is open")
-    investigation.refresh_from_db()
+    with transaction.atomic():
+        if not closed.update(
+            state=Investigation.State.OPEN,
+            exception_by="",
+            exception_reason="",
+            closed_at=None,
+            updated_at=timezone.now(),
+        ):
+            raise Refused("the investigation is open")
+        investigation.refresh_from_db()
+        webhooks.announce_closing(investigation)
     return investigation

@@ -13,7 +13,7 @@ import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
 
-from experiments import webhooks
+from experiments import lifecycle, webhooks
 from experiments.models import Investigation, Run, Webhook, WebhookDelivery
 from experiments.refusal import Refused
 from tests.api.conftest import Caller
@@ -167,3 +167,20 @@ def test_who_asked_for_other_events_is_not_told(hook: Webhook, base: Run) -> Non
     Webhook.objects.update(events=[])
     webhooks.announce_run(base)
     assert WebhookDelivery.objects.count() == 1
+
+
+def test_closing_and_opening_again_are_told_with_the_exception(hook: Webhook) -> None:
+    row = lifecycle.create_investigation(title="Slow", question="why")
+    lifecycle.abandon(investigation=row, by="Ada", reason="the rig is gone")
+    lifecycle.reopen(investigation=row)
+    told = [(d.event, json.loads(d.body)["data"]) for d in WebhookDelivery.objects.order_by("pk")]
+    assert [event for event, _ in told] == ["investigation.closed", "investigation.reopened"]
+    assert (told[0][1]["exception_by"], told[0][1]["state"]) == ("Ada", "abandoned")
+    assert (told[1][1]["exception_by"], told[1][1]["state"]) == ("", "open")
+
+
+def test_a_refused_closing_tells_nothing(hook: Webhook) -> None:
+    row = lifecycle.create_investigation(title="Slow", question="why")
+    with pytest.raises(Refused):
+        lifecycle.resolve(investigation=row)
+    assert not WebhookDelivery.objects.exists()
