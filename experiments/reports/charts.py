@@ -41,7 +41,8 @@ def courses(
         ),
         color=alt.Color("run:N", sort=order, legend=alt.Legend(title=None, orient="top")),
         opacity=alt.Opacity(
-            "stretch:N",
+            "stretch:O",
+            sort=["measured", "warm-up or idle"],
             scale=alt.Scale(domain=["measured", "warm-up or idle"], range=[0.9, 0.3]),
             legend=None,
         ),
@@ -97,5 +98,5 @@ def _rule(value: float, says: str) -> list[Any]:
     import altair as alt
 
     mark = alt.Chart(alt.InlineData(values=[{}])).encode(y=alt.datum(value))
-    text = mark.mark_text(align="left", baseline="bottom", dy=-3, dx=4, text=says, fontSize=11)
-    return [mark.mark_rule(strokeDash=[5, 3]), text.encode(x=alt.value(0))]
+    text = mark.mark_text(align="right", baseline="bottom", dy=-3, text=says, fontSize=11)
+    return [mark.mark_rule(strokeDash=[5, 3]), text.encode(x=alt.value("width"))]

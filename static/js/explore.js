@@ -30,6 +30,7 @@ async function draw(figure) {
   const place = figure.querySelector(".canvas");
   try {
     if (!figure.spec) {
+      place.textContent = "Drawing …";
       const answer = await fetch(figure.dataset.chart, { credentials: "same-origin" });
       const told = await answer.json();
       if (!answer.ok) throw new Error(told.problem ?? `the server answered ${answer.status}`);

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from django.test import Client
+from django.urls import reverse
 
+from experiments.models import DecodeSample
 from tests.pages.conftest import make_story, pages_of
 
 pytestmark = [
@@ -122,6 +124,18 @@ def test_an_idle_page_asks_for_nothing(opened: Any) -> None:
     page.on("request", lambda request: asked.append(request.url))
     page.wait_for_timeout(3000)
     assert asked == []
+
+
+def test_the_chart_to_zoom_into_is_drawn_under_the_policy(opened: Any) -> None:
+    story = make_story()
+    DecodeSample.objects.bulk_create(
+        DecodeSample(run=story.draft, line=i + 1, t=float(i), tok_s=50.0 + i) for i in range(5)
+    )
+    page, said = opened(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(reverse("explore", args=[story.investigation.slug]))
+    page.wait_for_selector(".explore canvas", timeout=60_000)
+    assert said == []
 
 
 def test_keys_lead_to_the_search_and_to_pages(opened: Any) -> None:
