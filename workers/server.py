@@ -6,6 +6,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import random
 import secrets
 import select
 import signal
@@ -67,12 +68,23 @@ class Record:
             raise ValueError(f"{folder / RECORD}: {problem}") from None
 
 
+# Below the ports that a system hands out by itself (Linux: from 32768), and with room above for
+# those an engine counts from its own (SGLang's NCCL port lies up to 1,000 higher).
+_PORTS = range(20_000, 30_000)
+
+
 def free_port(host: str = "127.0.0.1") -> int:
-    """A TCP port nobody listens on now. Somebody may take it before the server does."""
+    """A TCP port nobody listens on now. Somebody may take it before the server does.
+
+    An engine binds minutes after it was given its port. A port that the system hands out to every
+    outgoing connection would often be taken by then.
+    """
+    for port in random.sample(_PORTS, 50):
+        if not is_taken(port, host):
+            return port
     with socket.socket() as probe:
         probe.bind((host, 0))
-        port: int = probe.getsockname()[1]
-        return port
+        return int(probe.getsockname()[1])
 
 
 def is_taken(port: int, host: str = "127.0.0.1") -> bool:

@@ -123,6 +123,17 @@ def _also_by_name(instance: Any, **_: Any) -> None:
         worker_ready.connect(_appear)
 
 
+# SQLite notes the locks of a process in its memory, which a fork copies: a pool's child that is born
+# while the other thread writes would take the record for locked, for good. So there is no birth
+# during a write, and no connection left open after it.
+_no_birth = threading.Lock()
+os.register_at_fork(
+    before=_no_birth.acquire,
+    after_in_parent=_no_birth.release,
+    after_in_child=_no_birth.release,
+)
+
+
 def _appear(**_: Any) -> None:
     global _presence
     started_at = timezone.now()
@@ -138,11 +149,13 @@ def _appear(**_: Any) -> None:
             gpu_problem=seen.problem,
             lacks=seen.ability.lacks,
         )
-        try:
-            workers.hear_of(told, started_at=started_at, now=timezone.now())
-        except Error as problem:
-            log.warning("this worker could not register: %s", problem)
-            connection.close()
+        with _no_birth:
+            try:
+                workers.hear_of(told, started_at=started_at, now=timezone.now())
+            except Error as problem:
+                log.warning("this worker could not register: %s", problem)
+            finally:
+                connection.close()
 
     _presence = presence.Presence(tell, done=lambda: connection.close())
     _presence.start()

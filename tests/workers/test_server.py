@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -178,3 +179,18 @@ def test_the_mark_alone_finds_a_process_that_left_the_session(tmp_path: Path) ->
         # In its session, but with an environment that says it is somebody else's.
         assert server.marked(left.pid, "m2") == set()
         left.kill()
+
+
+def test_a_free_port_is_none_that_the_system_hands_out() -> None:
+    ports = {server.free_port() for _ in range(20)}
+    assert all(20_000 <= port < 30_000 for port in ports)
+    assert len(ports) > 1
+
+
+def test_a_port_that_is_taken_is_not_chosen(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        mine = taken.getsockname()[1]
+        monkeypatch.setattr(server.random, "sample", lambda *_: [mine])
+        assert server.free_port() not in (mine, 0)
