@@ -123,9 +123,9 @@ def _also_by_name(instance: Any, **_: Any) -> None:
         worker_ready.connect(_appear)
 
 
-# SQLite notes the locks of a process in its memory, which a fork copies: a pool's child that is born
-# while the other thread writes would take the record for locked, for good. So there is no birth
-# during a write, and no connection left open after it.
+# SQLite notes the locks of a process in its memory, which a fork copies: a pool's child that is
+# born while the other thread writes would take the record for locked, for good. So there is no
+# birth during a write, and no connection left open after it.
 _no_birth = threading.Lock()
 os.register_at_fork(
     before=_no_birth.acquire,
