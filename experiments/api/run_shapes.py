@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields as fields_of
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -23,7 +22,6 @@ from experiments.api.shapes import (
 from experiments.lifecycle.runs import ENGINES
 from experiments.models import ConfigChange, ConfigEntry, Run
 from experiments.queries.run_items import RunItem
-from workers.plan import Workload
 
 _METRIC = {
     "type": "object",
@@ -160,11 +158,6 @@ class WorkloadShape(Shape):
     concurrency = Whole(required=False)
     temperature = Number(required=False)
     ignore_eos = Flag(required=False)
-
-
-def workload_names() -> set[str]:
-    """The settings of a workload that the worker knows; a test holds the shape against them."""
-    return {field.name for field in fields_of(Workload)}
 
 
 class _Named(Shape):

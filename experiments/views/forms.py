@@ -101,14 +101,8 @@ class EventForm(OfInvestigation):
         field.choices = [("", "at the end"), *places]
 
 
-class HypothesisForm(OfInvestigation):
-    claim = forms.CharField(max_length=400, help_text="One sentence that can turn out wrong.")
-    mechanism = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Why it would be so. Markdown.",
-    )
-    metric = forms.ChoiceField(label="Prediction: figure", choices=METRIC_CHOICES)
+class PredictionForm(OfInvestigation):
+    metric = forms.ChoiceField(label="Figure", choices=METRIC_CHOICES)
     direction = forms.ChoiceField(label="will", choices=Prediction.Direction.choices)
     baseline = forms.ChoiceField(label="compared with")
     low = forms.FloatField(
@@ -120,6 +114,17 @@ class HypothesisForm(OfInvestigation):
         min_value=0.0,
         max_value=0.99,
         help_text="Smallest change that matters; 0.02 is 2 %.",
+    )
+
+
+class HypothesisForm(PredictionForm):
+    metric = forms.ChoiceField(label="Prediction: figure", choices=METRIC_CHOICES)
+    field_order = ("claim", "mechanism")  # before the prediction
+    claim = forms.CharField(max_length=400, help_text="One sentence that can turn out wrong.")
+    mechanism = forms.CharField(
+        required=False,
+        widget=forms.Textarea(attrs={"rows": 3}),
+        help_text="Why it would be so. Markdown.",
     )
     check_kind = forms.ChoiceField(
         required=False,

@@ -7,24 +7,8 @@ from typing import Any, cast
 
 from django import forms
 
-from experiments.models import AppliedCheck, Hypothesis, HypothesisLink, Prediction, Run, Verdict
-from experiments.views.forms import METRIC_CHOICES, Form, OfInvestigation
-
-
-class PredictionForm(OfInvestigation):
-    metric = forms.ChoiceField(label="Figure", choices=METRIC_CHOICES)
-    direction = forms.ChoiceField(label="will", choices=Prediction.Direction.choices)
-    baseline = forms.ChoiceField(label="compared with")
-    low = forms.FloatField(
-        required=False, label="from, × that run", help_text="Only for an interval."
-    )
-    high = forms.FloatField(required=False, label="to, × that run")
-    margin = forms.FloatField(
-        initial=0.02,
-        min_value=0.0,
-        max_value=0.99,
-        help_text="Smallest change that matters; 0.02 is 2 %.",
-    )
+from experiments.models import AppliedCheck, Hypothesis, HypothesisLink, Run, Verdict
+from experiments.views.forms import Form, OfInvestigation, PredictionForm
 
 
 class CheckForm(Form):
