@@ -218,8 +218,10 @@ def run_repeat(
             except RunEnded as ended:
                 answers.put(ended)
             except Exception as problem:
-                answers.put(RunEnded("failed", f"Prompt {prompt.id}: {problem!r}"))
-                raise
+                # Not raised here: a client closed under a request that nobody waits for raises too.
+                ended = RunEnded("failed", f"Prompt {prompt.id}: {problem!r}")
+                ended.__cause__ = problem
+                answers.put(ended)
 
     started_at, begin = time.time(), time.perf_counter()
     for _ in range(threads):

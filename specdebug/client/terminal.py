@@ -86,6 +86,7 @@ def _indent(text: str, columns: int, lead: str = "  ") -> list[str]:
         initial_indent=lead,
         subsequent_indent=lead,
         break_on_hyphens=False,
+        break_long_words=False,  # a path is there to be copied
     )
 
 
