@@ -10,15 +10,17 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from specdebug.client.api import Client, Investigation, Run
+    from specdebug.client.api import Client
     from specdebug.client.http import ApiError, Unreachable
+    from specdebug.client.investigation import Investigation
+    from specdebug.client.run import Run
 
 __all__ = ["ApiError", "Client", "Investigation", "Run", "Unreachable"]
 
 _WHERE = {
     "Client": "api",
-    "Investigation": "api",
-    "Run": "api",
+    "Investigation": "investigation",
+    "Run": "run",
     "ApiError": "http",
     "Unreachable": "http",
 }

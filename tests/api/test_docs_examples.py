@@ -14,6 +14,7 @@ import pytest
 
 from specdebug.client import api as client_api
 from specdebug.client import cli
+from specdebug.client import run as client_run
 from specdebug.client.commands import COMMANDS
 from tests.api.conftest import Caller
 
@@ -60,7 +61,7 @@ def served(
 
     monkeypatch.setattr(client_api.Client, "__init__", init)
     # In the same thread as the test, whose transaction no other thread sees.
-    monkeypatch.setattr(client_api, "Sender", AtOnce)
+    monkeypatch.setattr(client_run, "Sender", AtOnce)
     return client_api.Client
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from specdebug.client.api import Client, upload
+from specdebug.client.api import Client
 from specdebug.client.commands.console import OK, UNUSABLE, options, shown, with_client
+from specdebug.client.files import upload
 
 EXAMPLES = """examples:
   specdebug upload kimi-k2-5/R3 server.log

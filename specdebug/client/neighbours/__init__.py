@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from specdebug.client.api import Client, Investigation
+from specdebug.client.files import upload
 
 # Rows of points a call; the server takes 20,000 points at once.
 ROWS = 1000
@@ -69,7 +70,6 @@ def send(client: Client, inv: Investigation, run: ForeignRun) -> Sent:
     if run.repeats:
         body = {"first": 0, "repeats": list(run.repeats)}
         client.connection.call("POST", f"{path}/repeats", body)
-    from specdebug.client.api import upload
 
     for file in run.files:
         upload(client.connection, path, file, None)
