@@ -16,6 +16,8 @@ from experiments import lifecycle
 from experiments.api import rates
 from experiments.lifecycle import access
 from experiments.models import Investigation, Role, Run
+from specdebug.client import api as client_api
+from specdebug.client import run as client_run
 
 
 @dataclass
@@ -113,3 +115,23 @@ def base(inv: Investigation) -> Run:
     )
     lifecycle.edit_investigation(inv, baseline=run)
     return run
+
+
+@pytest.fixture
+def served(
+    api: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., client_api.Client]:
+    """`Client` without arguments reaches the application in this process."""
+    from tests.api.in_process import AtOnce, Served
+
+    made = client_api.Client.__init__
+
+    def init(self: Any, *args: Any, **options: Any) -> None:
+        options.setdefault("transport", Served(api))
+        options.setdefault("spool", tmp_path / "spool")
+        made(self, "http://testserver", api.token, **options)
+
+    monkeypatch.setattr(client_api.Client, "__init__", init)
+    # In the same thread as the test, whose transaction no other thread sees.
+    monkeypatch.setattr(client_run, "Sender", AtOnce)
+    return client_api.Client

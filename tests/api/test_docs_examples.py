@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 
-from specdebug.client import api as client_api
 from specdebug.client import cli
-from specdebug.client import run as client_run
 from specdebug.client.commands import COMMANDS
 from tests.api.conftest import Caller
 
@@ -23,64 +19,6 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 def blocks(name: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / name).read_text(), re.S)
-
-
-class Served(httpx.BaseTransport):
-    """The application in this process, in place of a server."""
-
-    def __init__(self, caller: Caller) -> None:
-        self.caller = caller
-
-    def handle_request(self, request: httpx.Request) -> httpx.Response:
-        answer = self.caller.http.generic(
-            request.method,
-            request.url.raw_path.decode(),
-            request.read(),
-            content_type=request.headers.get("content-type", ""),
-            headers={
-                k: v
-                for k, v in request.headers.items()
-                if k in ("authorization", "idempotency-key", "if-match", "upload-offset")
-            },
-        )
-        content = b"".join(answer.streaming_content) if answer.streaming else answer.content
-        return httpx.Response(answer.status_code, headers=dict(answer.items()), content=content)
-
-
-@pytest.fixture
-def served(
-    api: Caller, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[..., client_api.Client]:
-    """`Client` without arguments reaches the application in this process."""
-    made = client_api.Client.__init__
-
-    def init(self: Any, *args: Any, **options: Any) -> None:
-        options.setdefault("transport", Served(api))
-        options.setdefault("spool", tmp_path / "spool")
-        made(self, "http://testserver", api.token, **options)
-
-    monkeypatch.setattr(client_api.Client, "__init__", init)
-    # In the same thread as the test, whose transaction no other thread sees.
-    monkeypatch.setattr(client_run, "Sender", AtOnce)
-    return client_api.Client
-
-
-class AtOnce:
-    """A sender without a thread."""
-
-    def __init__(self, connection: Any, path: str, root: Path) -> None:
-        self.connection, self.path, self.rows = connection, path, []
-
-    def log(self, step: int, values: dict[str, float]) -> None:
-        self.rows.append([step, 1.0, values])
-
-    def flush(self, timeout: float) -> bool:
-        body = {"writer": "test", "first_row": 0, "rows": self.rows}
-        self.connection.call("POST", f"{self.path}/points", body)
-        return True
-
-    def close(self, timeout: float) -> bool:
-        return True
 
 
 def curl(api: Caller, line: str) -> tuple[int, Any]:

@@ -47,10 +47,23 @@ class Sent:
     fresh: bool
 
 
-def read(source: str, path: Path, experiment: str | None = None) -> Found:
-    """The runs in a file or folder. Raises OSError and ValueError with what is wrong."""
-    module = import_module(f"specdebug.client.neighbours.{source}")
-    found: Found = module.read(path, experiment) if source == "mlflow" else module.read(path)
+# Named by the command line; each is a module here.
+SOURCES = ("mlflow", "wandb", "tensorboard", "bench", "aiperf", "guidellm")
+
+
+def read(source: str, where: str, experiment: str | None = None) -> Found:
+    """The runs in a file or folder, or of MLflow's server by its URL. Raises OSError and ValueError
+    with what is wrong."""
+    found: Found
+    if where.startswith(("http://", "https://")):
+        if source != "mlflow":
+            raise ValueError(f"{where}: only a server of MLflow can be read by its URL")
+        server = import_module("specdebug.client.neighbours.mlflow_server")
+        found = server.read(where, experiment)
+    else:
+        module = import_module(f"specdebug.client.neighbours.{source}")
+        path = Path(where)
+        found = module.read(path, experiment) if source == "mlflow" else module.read(path)
     return found
 
 

@@ -1,4 +1,5 @@
-"""MLflow's runs, from its folder of files (mlruns) or its SQLite database; MLflow is not needed.
+"""MLflow's runs, from its folder of files (mlruns) or its SQLite database; MLflow is not needed,
+and a running server is read by `mlflow_server`.
 
 Layouts as of MLflow 2 and 3: EXPERIMENT/RUN/{meta.yaml,params,metrics,tags}, and the tables
 experiments, runs, params, metrics, latest_metrics and tags.
@@ -36,7 +37,7 @@ def read(path: Path, experiment: str | None = None) -> Found:
     return _database(path, experiment)
 
 
-def _metric(name: str) -> str:
+def metric_name(name: str) -> str:
     """A metric's name as the record takes it."""
     clean = _NAME.sub("_", name)[:80]
     return clean if clean[:1].isalpha() or clean[:1] == "_" else f"_{clean}"[:80]
@@ -55,11 +56,12 @@ def _folder(root: Path, experiment: str | None) -> Found:
         for own in sorted(path for path in folder.iterdir() if (path / "meta.yaml").is_file()):
             try:
                 run = _file_run(own)
+                if run is not None:
+                    for _ in _file_points(own / "metrics", problems):
+                        pass
+                    runs.append(run)
             except (OSError, ValueError) as error:
                 problems.append(f"{own}: {error}")
-                continue
-            if run is not None:
-                runs.append(run)
     if not runs and not problems:
         raise ValueError(
             f"{root} holds no run of MLflow" + (f" in {experiment}" * bool(experiment))
@@ -118,17 +120,21 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _file_points(folder: Path) -> Iterator[tuple[int, float, dict[str, float]]]:
-    """Lines `milliseconds value step`, a file per metric."""
+def _file_points(
+    folder: Path, problems: list[str] | None = None
+) -> Iterator[tuple[int, float, dict[str, float]]]:
+    """Lines `milliseconds value step`, a file per metric; unreadable ones go into `problems`."""
     for path in _files(folder):
-        name = _metric(path.relative_to(folder).as_posix())
+        name = metric_name(path.relative_to(folder).as_posix())
         with path.open(encoding="utf-8", errors="replace") as file:
-            for line in file:
+            for number, line in enumerate(file, 1):
                 parts = line.split()
                 try:
                     moment, value = int(parts[0]) / 1000, float(parts[1])
                     step = int(parts[2]) if len(parts) > 2 else 0
                 except (ValueError, IndexError):
+                    if parts and problems is not None:
+                        problems.append(f"{path}, line {number}: not `milliseconds value step`")
                     continue
                 if math.isfinite(value):
                     yield step, moment, {name: value}
@@ -182,6 +188,6 @@ def _database_points(path: Path, run_id: str) -> Iterator[tuple[int, float, dict
         )
         for key, value, moment, step, is_nan in rows:
             if not is_nan and value is not None and math.isfinite(value):
-                yield int(step or 0), (moment or 0) / 1000, {_metric(key): float(value)}
+                yield int(step or 0), (moment or 0) / 1000, {metric_name(key): float(value)}
     finally:
         db.close()

@@ -13,30 +13,52 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from specdebug.client.neighbours import ForeignRun, Found
-from specdebug.client.neighbours.mlflow import _metric
+from specdebug.client.neighbours.mlflow import metric_name
 
 LARGEST_RECORD = 64 << 20
 _Field = tuple[int, int, int, bytes]
 
 
 def read(path: Path) -> Found:
-    """One run from an event file. Raises ValueError where it holds no scalar."""
-    if next(_points(path), None) is None:
-        raise ValueError(f"{path} is no TensorBoard event file with scalars")
+    """A run from an event file, or one from each below a folder. Raises ValueError where there is
+    no scalar."""
+    files = sorted(path.rglob("events.out.tfevents.*")) if path.is_dir() else [path]
+    runs: list[ForeignRun] = []
+    problems: list[str] = []
+    for file in files:
+        cut: list[str] = []
+        # Read to the end, so that a cut is met here and not half way through the sending.
+        if sum(1 for _ in _points(file, cut)):
+            runs.append(_run(file))
+            problems += cut
+        else:
+            problems.append(f"{file} is no TensorBoard event file with scalars")
+    if not runs:
+        what = f"{path} is no TensorBoard event file with scalars"
+        raise ValueError(what if files == [path] else f"no event file below {path} has scalars")
+    return Found(tuple(runs), tuple(problems))
+
+
+def _run(path: Path) -> ForeignRun:
     title = path.parent.name or path.name
     key = f"tensorboard:{path.parent.name}/{path.name}"
-    return Found((ForeignRun(key=key, title=title, points=lambda: _points(path)),))
+    return ForeignRun(key=key, title=title, points=lambda: _points(path))
 
 
-def _points(path: Path) -> Iterator[tuple[int, float, dict[str, float]]]:
+def _points(
+    path: Path, problems: list[str] | None = None
+) -> Iterator[tuple[int, float, dict[str, float]]]:
+    """The rows up to the end, or to where the file is cut, which goes into `problems`."""
     with path.open("rb") as file:
-        while len(head := file.read(12)) == 12:
-            (length,) = struct.unpack("<Q", head[:8])
-            if length > LARGEST_RECORD:
-                return  # not the file it seems to be, or cut in the middle
-            data = file.read(length)
-            if len(data) < length or len(file.read(4)) < 4:
-                return  # still being written
+        while head := file.read(12):
+            start = file.tell() - len(head)
+            (length,) = struct.unpack("<Q", head[:8]) if len(head) == 12 else (LARGEST_RECORD + 1,)
+            # Too long: not the file it seems to be. Too short: cut, or still being written.
+            data = file.read(length) if length <= LARGEST_RECORD else b""
+            if length > LARGEST_RECORD or len(data) < length or len(file.read(4)) < 4:
+                if problems is not None:
+                    problems.append(f"{path} is cut or damaged at byte {start}; taken up to there")
+                return
             yield from _event(data)
 
 
@@ -70,7 +92,7 @@ def _scalar(data: bytes) -> dict[str, float]:
             value = _tensor(raw)
     if not tag or value is None or not math.isfinite(value):
         return {}
-    return {_metric(tag): float(value)}
+    return {metric_name(tag): float(value)}
 
 
 def _tensor(data: bytes) -> float | None:
