@@ -12,6 +12,7 @@ class SavedView(models.Model):
         SEARCH = "search", "search"
         FINDINGS = "findings", "findings"
         COMPARE = "compare", "comparison"
+        HOME = "home", "investigations"
 
     user = models.ForeignKey(
         settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="saved_views"
@@ -29,4 +30,4 @@ class SavedView(models.Model):
         return self.name
 
     def get_absolute_url(self) -> str:
-        return f"{reverse(self.page)}?{self.query}"
+        return f"{reverse(self.page)}?{self.query}" if self.query else reverse(self.page)
