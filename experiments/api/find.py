@@ -15,18 +15,24 @@ def investigation(slug: str) -> Investigation:
     return Investigation.objects.select_related("baseline", "created_by").get(slug=slug)
 
 
+def opened(slug: str) -> Investigation:
+    """An investigation that gets something new: the row alone, since programs ask often."""
+    return Investigation.objects.get(slug=slug)
+
+
 def run(slug: str, number: int) -> Run:
     """A run with what its representation follows."""
-    return Run.objects.select_related(
-        "investigation",
-        "investigation__baseline",
-        "hypothesis",
-        "baseline",
-        "follows",
-        "repeats_run",
-        "prediction",
-        "prediction__baseline",
-    ).get(investigation__slug=slug, number=_bounded(number))
+    return Run.objects.select_related("investigation", "hypothesis").get(
+        investigation__slug=slug, number=_bounded(number)
+    )
+
+
+def measured(slug: str, number: int) -> Run:
+    """A run that a program sends to many times a minute: only what taking needs, since a query of
+    all columns with its joins costs more than a thousand points do."""
+    return Run.objects.only("number", "state", "by_script", "plan", "investigation").get(
+        investigation__slug=slug, number=_bounded(number)
+    )
 
 
 def hypothesis(slug: str, number: int) -> Hypothesis:

@@ -95,7 +95,9 @@ class Points(Endpoint):
             raise exceptions.ValidationError({"first_row": ["a whole number is required"]})
         if not isinstance(rows, list):
             raise exceptions.ValidationError({"rows": ["a list is required"]})
-        taken = streams.take_rows(find.run(slug, number), writer=writer, first_row=first, rows=rows)
+        taken = streams.take_rows(
+            find.measured(slug, number), writer=writer, first_row=first, rows=rows
+        )
         return Response({"next_row": taken.next_row, "points": taken.points})
 
     @extend_schema(
@@ -119,7 +121,7 @@ class Points(Endpoint):
         text = request.GET.get("most", "10000")
         if not (text.isascii() and text.isdigit() and len(text) < 7 and 1 <= int(text) <= 100_000):
             raise exceptions.ValidationError({"most": ["must be a number from 1 to 100000"]})
-        found = list(streams.points(find.run(slug, number), name))
+        found = list(streams.points(find.measured(slug, number), name))
         stride = max(1, -(-len(found) // int(text)))
         shown = found[::stride]
         return Response(
@@ -147,7 +149,7 @@ class Progress(Endpoint):
         writer = request.GET.get("writer", "")
         if not streams.WRITER_NAME.fullmatch(writer):
             raise exceptions.ValidationError({"writer": ["name the sender, as writer=..."]})
-        row = PointStream.objects.filter(run=find.run(slug, number), writer=writer).first()
+        row = PointStream.objects.filter(run=find.measured(slug, number), writer=writer).first()
         return Response({"next_row": row.next_row if row else 0, "points": 0})
 
 
@@ -189,7 +191,7 @@ class Log(Endpoint):
         text = request.headers.get(OFFSET, "")
         if not re.fullmatch(r"[0-9]{1,15}", text):
             raise exceptions.ValidationError({OFFSET: ["a whole number of bytes is required"]})
-        run = find.run(slug, number)
+        run = find.measured(slug, number)
         data = request.data if isinstance(request.data, bytes) else b""
         size = streams.append_log(run, offset=int(text), data=data)
         return Response({"offset": size}, headers={OFFSET: str(size)})
@@ -219,5 +221,5 @@ class LogOffset(Endpoint):
     @extend_schema(operation_id="readLogOffset", responses=LogSize, tags=TAG)
     def get(self, request: Any, slug: str, number: int) -> Response:
         """How many bytes of the log were taken; where to go on after an interruption."""
-        size = streams.log_size(find.run(slug, number))
+        size = streams.log_size(find.measured(slug, number))
         return Response({"offset": size}, headers={OFFSET: str(size)})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from django.db import transaction
@@ -26,9 +28,13 @@ from experiments.scripted import finish_scripted_run
 TAG = ["runs"]
 
 
+# Bound once: to copy its two dozen fields for each answer costs more than to fill them.
+_ONE = shapes.RunShape()
+
+
 def answered(run: Run) -> Any:
     """What is answered of one run."""
-    return shapes.RunShape(run_items([run])[0]).data
+    return _ONE.to_representation(run_items([run])[0])
 
 
 def full(slug: str, number: int) -> dict[str, Any]:
@@ -70,6 +76,33 @@ def _listed(request: Any, rows: Any) -> Response:
     return Response({"items": items, "next": found.next})
 
 
+_Handler = Callable[..., Run]
+
+
+def _post(
+    operation_id: str, shape: type[Any], *, status: int = 200
+) -> Callable[[_Handler], Callable[..., Response]]:
+    """A POST about one run: the body is checked by `shape`, the handler gets its values and the
+    address and returns the run, which is answered; with its ETag where it is new (201)."""
+
+    def made(handler: _Handler) -> Callable[..., Response]:
+        @extend_schema(
+            operation_id=operation_id,
+            request=shape,
+            responses={status: shapes.RunShape},
+            tags=TAG,
+        )
+        @functools.wraps(handler)
+        def post(self: Endpoint, request: Any, slug: str, **place: int) -> Response:
+            run = handler(self, find.checked(shape, request.data), slug, **place)
+            data = answered(run)
+            return self.tagged(data, status=status) if status == 201 else Response(data)
+
+        return post
+
+    return made
+
+
 class AllRuns(Endpoint):
     @extend_schema(
         operation_id="listAllRuns", parameters=schema.LIST, responses=shapes.RunPiece, tags=TAG
@@ -89,16 +122,10 @@ class Runs(Endpoint):
         rows = narrowed(KINDS["run"], request.GET.get("filter", "")).filter(investigation=row)
         return _listed(request, rows)
 
-    @extend_schema(
-        operation_id="planRun",
-        request=shapes.NewRun,
-        responses={201: shapes.RunShape},
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str) -> Response:
+    @_post("planRun", shapes.NewRun, status=201)
+    def post(self, values: dict[str, Any], slug: str) -> Run:
         """Plan a run for a worker; with `queue` it is sent at once."""
-        values = find.checked(shapes.NewRun, request.data)
-        row = find.investigation(slug)
+        row = find.opened(slug)
         queue = values.pop("queue", False)
         work = workload_from(values.pop("workload", {}))
         with transaction.atomic():
@@ -107,49 +134,35 @@ class Runs(Endpoint):
             )
             if queue:
                 dispatch.queue_run(run)
-        return self.tagged(answered(run), status=201)
+        return run
 
 
 class ScriptRuns(Endpoint):
     asks = {"POST": "worker"}
 
-    @extend_schema(
-        operation_id="startScriptRun",
-        request=shapes.NewScriptRun,
-        responses={201: shapes.RunShape},
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str) -> Response:
+    @_post("startScriptRun", shapes.NewScriptRun, status=201)
+    def post(self, values: dict[str, Any], slug: str) -> Run:
         """Open a run that the caller measures: send points, repeats and a log, then finish it."""
-        values = find.checked(shapes.NewScriptRun, request.data)
-        row = find.investigation(slug)
-        run = start_scripted_run(investigation=row, **_links(row, values), **values)
-        return self.tagged(answered(run), status=201)
+        row = find.opened(slug)
+        return start_scripted_run(investigation=row, **_links(row, values), **values)
 
 
 class RecordedRuns(Endpoint):
-    @extend_schema(
-        operation_id="recordRun",
-        request=shapes.NewRecordedRun,
-        responses={201: shapes.RunShape},
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str) -> Response:
+    @_post("recordRun", shapes.NewRecordedRun, status=201)
+    def post(self, values: dict[str, Any], slug: str) -> Run:
         """Enter a run from a write-up, with the figures that it states."""
-        values = find.checked(shapes.NewRecordedRun, request.data)
-        row = find.investigation(slug)
+        row = find.opened(slug)
         figures = [RecordedRepeat(**repeat) for repeat in values.pop("repeats")]
-        run = lifecycle.record_run(
+        return lifecycle.record_run(
             investigation=row, repeats=figures, **_links(row, values), **values
         )
-        return self.tagged(answered(run), status=201)
 
 
 class OneRun(Endpoint):
     @extend_schema(operation_id="readRun", responses=shapes.RunFull, tags=TAG)
     def get(self, request: Any, slug: str, number: int) -> Response:
         """One run with its arguments, repeats, verdict and findings."""
-        find.run(slug, number)
+        find.measured(slug, number)
         return self.tagged(full(slug, number))
 
     @extend_schema(
@@ -172,64 +185,51 @@ class StandingOf(Endpoint):
     @extend_schema(operation_id="followRun", responses=shapes.RunStanding, tags=TAG)
     def get(self, request: Any, slug: str, number: int) -> Response:
         """Where a run stands, in at most two queries."""
-        find.run(slug, number)
+        find.measured(slug, number)
         return Response(shapes.RunStanding(queries.run_live(slug, number)).data)
 
 
 class Queue(Endpoint):
     repeatable = False
 
-    @extend_schema(operation_id="queueRun", request=Nothing, responses=shapes.RunShape, tags=TAG)
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("queueRun", Nothing)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """Send a draft to the workers; one that is queued already stays so."""
-        find.checked(Nothing, request.data)
         run = find.run(slug, number)
         dispatch.queue_run(run)
-        return Response(answered(run))
+        return run
 
 
 class Cancel(Endpoint):
     repeatable = False
 
-    @extend_schema(operation_id="cancelRun", request=Nothing, responses=shapes.RunShape, tags=TAG)
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("cancelRun", Nothing)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """Ask a run to stop: at once while it waits, by its worker while it runs."""
-        find.checked(Nothing, request.data)
         run = find.run(slug, number)
         if run.by_script and run.state == Run.State.RUNNING:
             run = finish_scripted_run(run, state="cancelled", reason=f"cancelled by {self.by}")
         else:
             dispatch.cancel_run(run)
-        return Response(answered(run))
+        return run
 
 
 class Repeat(Endpoint):
-    @extend_schema(
-        operation_id="repeatRun",
-        request=shapes.Queueing,
-        responses={201: shapes.RunShape},
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("repeatRun", shapes.Queueing, status=201)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """Plan the same run once more."""
-        queue = find.checked(shapes.Queueing, request.data).get("queue", False)
+        queue = values.get("queue", False)
         with transaction.atomic():
             run = lifecycle.repeat_run(find.run(slug, number))
             if queue:
                 dispatch.queue_run(run)
-        return self.tagged(answered(run), status=201)
+        return run
 
 
 class Branch(Endpoint):
-    @extend_schema(
-        operation_id="branchRun",
-        request=shapes.NewBranch,
-        responses={201: shapes.RunShape},
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("branchRun", shapes.NewBranch, status=201)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """Plan a run that follows this one and differs in what is given."""
-        values = find.checked(shapes.NewBranch, request.data)
         origin = find.run(slug, number)
         queue = values.pop("queue", False)
         links = _links(origin.investigation, values)
@@ -240,36 +240,27 @@ class Branch(Endpoint):
             run = lifecycle.branch_run(origin, workload=workload, **links, **values)
             if queue:
                 dispatch.queue_run(run)
-        return self.tagged(answered(run), status=201)
+        return run
 
 
 class Repeats(Endpoint):
     asks = {"POST": "worker"}
     repeatable = False
 
-    @extend_schema(
-        operation_id="sendRepeats",
-        request=shapes.NewRepeats,
-        responses=shapes.RunShape,
-        tags=TAG,
-    )
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("sendRepeats", shapes.NewRepeats)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """Send measured passes; they are numbered, so that sending again changes nothing."""
-        values = find.checked(shapes.NewRepeats, request.data)
         run = find.run(slug, number)
         sent = [SentRepeat(**repeat) for repeat in values["repeats"]]
         add_repeats(run, first=min(values["first"], 1 << 30), repeats=sent)
-        return Response(answered(run))
+        return run
 
 
 class FinishRun(Endpoint):
     asks = {"POST": "worker"}
     repeatable = False
 
-    @extend_schema(
-        operation_id="finishRun", request=shapes.Finish, responses=shapes.RunShape, tags=TAG
-    )
-    def post(self, request: Any, slug: str, number: int) -> Response:
+    @_post("finishRun", shapes.Finish)
+    def post(self, values: dict[str, Any], slug: str, number: int) -> Run:
         """End a run that the caller measured: its log is read, findings and verdicts follow."""
-        values = find.checked(shapes.Finish, request.data)
-        return Response(answered(finish_scripted_run(find.run(slug, number), **values)))
+        return finish_scripted_run(find.run(slug, number), **values)

@@ -105,12 +105,13 @@ def revoke_token(token: ApiToken) -> ApiToken:
 def token_of(text: str) -> ApiToken | None:
     """The token that this text is, with its user; None when it is none, is over or is revoked."""
     now = timezone.now()
-    row = (
-        ApiToken.objects.select_related("user", "user__role")
-        .filter(sha256=_hash(text), revoked_at=None, expires_at__gt=now, user__is_active=True)
-        .first()
-    )
-    if row is not None and (row.last_used_at is None or row.last_used_at < now - _USED_EVERY):
+    try:
+        row = ApiToken.objects.select_related("user", "user__role").get(sha256=_hash(text))
+    except ApiToken.DoesNotExist:
+        return None
+    if row.revoked_at is not None or row.expires_at <= now or not row.user.is_active:
+        return None
+    if row.last_used_at is None or row.last_used_at < now - _USED_EVERY:
         ApiToken.objects.filter(pk=row.pk).update(last_used_at=now)
     return row
 

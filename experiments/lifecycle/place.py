@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.db import connection
 from django.db.models import Max
 
 from experiments.models import Event, Hypothesis, Investigation, Run
@@ -15,7 +16,7 @@ def lock(investigation: Investigation) -> None:
 
     SQLite needs no row lock: its transactions begin with the write lock (settings).
     """
-    Investigation.objects.select_for_update().get(pk=investigation.pk)
+    Investigation.objects.select_for_update().values_list("pk").get(pk=investigation.pk)
 
 
 def next_number(model: type[Run] | type[Hypothesis], investigation: Investigation) -> int:
@@ -33,13 +34,19 @@ def _places(investigation: Investigation) -> list[float]:
     return sorted(found)
 
 
+# One statement, since every run that a program opens asks for it.
+_LAST = " UNION ALL ".join(
+    f"SELECT MAX(position) FROM {model._meta.db_table} WHERE investigation_id = %s"  # noqa: S608 (our own tables)
+    for model in (Run, Hypothesis, Event)
+)
+
+
 def _end(investigation: Investigation) -> float:
     """The place behind the last one; asks for no row, since there may be ten thousand."""
-    ends = [
-        model.objects.filter(investigation=investigation).aggregate(last=Max("position"))["last"]
-        for model in (Run, Hypothesis, Event)
-    ]
-    return max((end for end in ends if end is not None), default=0.0) + 1.0
+    with connection.cursor() as cursor:
+        cursor.execute(_LAST, [investigation.pk] * 3)
+        ends = [end for (end,) in cursor.fetchall() if end is not None]
+    return max(ends, default=0.0) + 1.0
 
 
 def place(investigation: Investigation, after: float | None = None) -> float:
