@@ -13,11 +13,12 @@ import math
 import random
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from specdebug.measure.compare import alpha_of, compare, log_sd
+from specdebug.measure.compare import compare, log_sd
+from specdebug.measure.looks import extra_looks, figures_of
 
 CHANGES = ("regression", "improvement", "small change")
 Figures = tuple[list[float], list[float]]
@@ -123,31 +124,84 @@ def alarms(found: Counter[str]) -> float:
 
 
 def topped_up(
-    trials: int, seed: int, sizes: Sequence[int] = (5, 10, 15, 20), cv: float = 0.03
+    trials: int,
+    seed: int,
+    *,
+    n: int = 5,
+    cv: float = 0.03,
+    change: float = 0.0,
+    looks: int = 4,
+    planned: int = 1,
+    known_spread: bool = False,
 ) -> dict[str, float]:
-    """Share of trials without a true change in which some look calls one.
+    """Share of trials in which a change is called: at the planned look, at any look, in all looks
+    at plain 95 %; material: regression or improvement at any look.
 
-    plain: every look at 95 %. corrected: every look at the level for that many looks. as given: the
-    first look at 95 %, because nobody knew that more would come, all later ones corrected.
-    material: the same, regression and improvement alone.
+    `looks` starts a side of `n` repeats each, added one at a time while nothing but "inconclusive"
+    is said, `planned` of them in advance. known_spread: judged with a spread pooled over eight
+    earlier configurations whose own spreads differ by 30 %, as `pooled` does.
     """
-    draw = random.Random(seed)
+    draw = random.Random(f"{seed} {n} {cv} {change} {looks} {planned} {known_spread}")
     hit: Counter[str] = Counter()
-    last = len(sizes)
     for _ in range(trials):
-        before, after = sample(draw, sizes[-1], cv, 0.0)
-        said: dict[str, set[str]] = {"plain": set(), "corrected": set(), "as given": set()}
-        for look, n in enumerate(sizes, start=1):
-            sides = before[:n], after[:n]
-            once = compare(*sides, say_repeats=False).verdict
-            more = compare(*sides, looks=last, say_repeats=False).verdict
-            said["plain"].add(once)
-            said["corrected"].add(more)
-            said["as given"].add(once if look == 1 else more)
-        for name, given in said.items():
-            hit[name] += bool(given & set(CHANGES))
-        hit["material"] += bool(said["as given"] & {"regression", "improvement"})
-    return {name: hit[name] / trials for name in ("plain", "corrected", "as given", "material")}
+        own, spread, freedom = _spreads(draw, n, cv, known_spread)
+        sides = [
+            [[100 * math.exp(draw.gauss(shift, one)) for _ in range(n)] for _ in range(looks)]
+            for one, shift in zip(own, (0.0, math.log1p(change)), strict=True)
+        ]
+        said: dict[str, str] = {}
+        for look in range(1, looks + 1):
+            figures = [figures_of(side[:look]) for side in sides]
+            for name in ("plain", "ours"):
+                if said.get(name, "inconclusive") != "inconclusive":
+                    continue
+                verdict = compare(
+                    *figures,
+                    extra=0 if name == "plain" else extra_looks(look, planned),
+                    pooled_cv=spread,
+                    pooled_df=freedom,
+                    prefer_pooled=known_spread,
+                    say_repeats=False,
+                ).verdict
+                said[name] = verdict
+                if name == "ours" and verdict in CHANGES:
+                    hit["by the planned look"] += look <= planned
+                    hit["material"] += verdict != "small change"
+        hit["plain"] += said["plain"] in CHANGES
+        hit["ours"] += said["ours"] in CHANGES
+    names = ("plain", "by the planned look", "ours", "material")
+    return {name: hit[name] / trials for name in names}
+
+
+def _spreads(
+    draw: random.Random, n: int, cv: float, known: bool
+) -> tuple[tuple[float, float], float | None, int | None]:
+    """The true log spreads of both sides, and the pooled one with its degrees of freedom."""
+    if not known:
+        return (log_sd(cv), log_sd(cv)), None, None
+    owns = [cv * math.exp(draw.gauss(0, 0.3) - 0.045) for _ in range(10)]
+    total = 0.0
+    for own in owns:
+        logs = [draw.gauss(0, own) for _ in range(n)]
+        mean = sum(logs) / n
+        total += sum((v - mean) ** 2 for v in logs)
+    freedom = 10 * (n - 1)
+    return (owns[-2], owns[-1]), math.sqrt(math.expm1(total / freedom)), freedom
+
+
+# Designs whose total of false alarms is printed: title, and what `topped_up` is told.
+DESIGNS: dict[str, dict[str, Any]] = {
+    "n3, CV 3 %": {"n": 3},
+    "n5, CV 1 %": {"cv": 0.01},
+    "n5, CV 3 %": {},
+    "n5, CV 5 %": {"cv": 0.05},
+    "n10, CV 3 %": {"n": 10},
+    "n10, CV 5 %": {"n": 10, "cv": 0.05},
+    "n5, CV 5 %, 8 starts": {"cv": 0.05, "looks": 8},
+    "5 starts planned of 7, n3, CV 5 %": {"n": 3, "cv": 0.05, "looks": 7, "planned": 5},
+    "pooled spread, n5, CV 3 %": {"known_spread": True},
+    "pooled spread, n5, CV 5 %": {"known_spread": True, "cv": 0.05},
+}
 
 
 def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
@@ -179,11 +233,20 @@ def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
         lines.append(
             f"  CV {100 * cv:.0f} %  " + "  ".join(f"n{n} {v:.3f}" for n, v in shares.items())
         )
-    looks = topped_up(trials, seed)
-    kept["topping_up"] = looks
-    lines.append("\nsome look calls a change that is none; 5, 10, 15, 20 repeats, CV 3 %")
-    lines.append("  " + ", ".join(f"{name} {share:.3f}" for name, share in looks.items()))
-    lines.append(f"  (level of a corrected look: {100 * (1 - alpha_of(4)):.3g} %)")
+    kept["topping_up"] = {}
+    lines.append(
+        "\nadding starts while inconclusive, up to four looks: a change is called that is none"
+    )
+    lines.append(f"{'':34}  plain 95 %   planned look   all looks   beyond the margin")
+    for title, told in DESIGNS.items():
+        found = topped_up(trials, seed, **told)
+        kept["topping_up"][title] = found
+        lines.append(f"{title:34}  " + "   ".join(f"{v:10.3f}" for v in found.values()))
+    kept["power_topped_up"] = topped_up(trials, seed, change=-0.05)
+    lines.append(
+        "a true loss of 5 % at n5, CV 3 %    "
+        + "   ".join(f"{v:10.3f}" for v in kept["power_topped_up"].values())
+    )
     return lines, kept
 
 

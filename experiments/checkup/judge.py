@@ -22,6 +22,7 @@ from experiments.models import AppliedCheck, Evidence, Run, Verdict
 from experiments.queries import Dossier, HypothesisFacts, RunFacts
 from specdebug.diagnosis import verdicts
 from specdebug.diagnosis.case import Case
+from specdebug.measure import looks
 
 # Long enough for any line that an engine prints; a longer one is looked at in pieces.
 LONGEST_LINE = 1 << 16
@@ -142,11 +143,11 @@ def _outcome(found: Dossier, facts: RunFacts) -> verdicts.PredictionVerdict:
             row.high,
             row.margin,
         ),
-        _together(mine, row.metric),
-        _together(theirs, row.metric),
+        _figures(mine, row.metric),
+        _figures(theirs, row.metric),
         cv,
         pooled_df=df,
-        looks=max(len(mine), len(theirs), 1),
+        extra=_extra_looks(found, facts),
         invalid=not_comparable(facts, base) or drift_between(run, base.run),
     )
 
@@ -167,13 +168,36 @@ def repeats_of(found: Dossier, facts: RunFacts, until: int) -> list[RunFacts]:
     ]
 
 
-def _together(starts: Sequence[RunFacts], metric: str) -> tuple[float, ...]:
-    """The figures of several starts: of three or more one each, since repeats within a start hang
-    together; of fewer all repeats."""
-    values = [v for s in starts if (v := _positive(s.figures.values(metric)))]
-    if len(values) >= 3:
-        return tuple(sum(v) / len(v) for v in values)
-    return tuple(v for own in values for v in own)
+def _figures(starts: Sequence[RunFacts], metric: str) -> tuple[float, ...]:
+    return looks.figures_of([_positive(s.figures.values(metric)) for s in starts])
+
+
+def _extra_looks(found: Dossier, facts: RunFacts) -> int:
+    """Which look at the question the run's verdict is, 0 where it is the planned one.
+
+    A comparison plans several starts of a point; any other run is planned once. A start that
+    failed is spent as well, or a comparison with one failure would never be complete.
+    """
+    root = facts.run.repeats_run_id or facts.run.pk
+    starts = [
+        other.run
+        for other in found.runs
+        if root in (other.run.pk, other.run.repeats_run_id)
+        and other.run.state in Run.ENDED
+        and other.run.number <= facts.run.number
+    ]
+    first = next((run for run in starts if run.pk == root), facts.run)
+    return looks.extra_looks(max(len(starts), 1), _planned_starts(first))
+
+
+def _planned_starts(first: Run) -> int:
+    group = first.group
+    if group is None or first.group_place is None:
+        return 1
+    made, order = group.plan.get("made") or [], group.plan.get("order") or []
+    if first.group_place >= len(made):
+        return 1
+    return max(order.count(made[first.group_place]), 1)
 
 
 def _positive(values: Sequence[float]) -> tuple[float, ...]:

@@ -186,14 +186,14 @@ def prediction_verdict(
     *,
     pooled_df: int | None = None,
     assumed_cv: float | None = ASSUMED_CV,
-    looks: int = 1,
+    extra: int = 0,
     invalid: str | None = None,
 ) -> PredictionVerdict:
     """Hold the interval of the measured ratio against the predicted one.
 
     Inside: supported; disjoint: refuted; else undecided. With fewer than three repeats on a side
-    the spread is pooled_cv, else assumed_cv, and the reason says "assumed". looks: how often the
-    figures were topped up and judged, this time included. invalid: why the runs must not be
+    the spread is pooled_cv, else assumed_cv, and the reason says "assumed". extra: which look
+    beside the planned one this is, 0 for the planned one. invalid: why the runs must not be
     compared.
     """
     if not run or not baseline:
@@ -208,7 +208,7 @@ def prediction_verdict(
         pooled_cv=pooled_cv if pooled_cv is not None else assumed_cv if few else None,
         pooled_df=pooled_df,
         effect=max(prediction.margin, EFFECT),
-        looks=looks,
+        extra=extra,
         invalid=invalid,
         what=prediction.metric,
     )
@@ -220,8 +220,8 @@ def prediction_verdict(
     )
     note = f", with an assumed spread of {100 * (assumed_cv or 0):.0f} %" if assumed else ""
     single = ", unreplicated" if outcome.unreplicated else ""
-    if looks > 1:
-        note += f", judged {looks} times and therefore at {100 * outcome.level:.3g} %"
+    if extra:
+        note += f", a look that was not planned and therefore at {100 * outcome.level:.4g} %"
     text = f"Predicted: {prediction}. Measured: {ratio}{note}{single}."
     if low <= outcome.low and outcome.high <= high:
         return PredictionVerdict("supported", text, outcome)

@@ -10,11 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from specdebug.measure.looks import alpha_of
+
 __all__ = [
     "Comparison",
     "Split",
     "Verdict",
-    "alpha_of",
     "compare",
     "log_sd",
     "percent_of",
@@ -35,10 +36,6 @@ Verdict = Literal[
 MARGIN = 0.02
 EFFECT = 0.05
 MAX_REPEATS = 50
-# Error a look may spend so that all looks together stay at .05 (Pocock's bounds for groups of equal
-# size). What is topped up once may be topped up again, so two and three looks cost as much as four.
-LOOKS = {1: 0.05, 2: 0.018, 3: 0.018, 4: 0.018, 5: 0.0158, 6: 0.0142, 7: 0.0130, 8: 0.0120}
-MANY_LOOKS = 0.0100
 # Student's t with a pooled spread gives 5.8 % false alarms at .05.
 POOLED_ALPHA = 0.04
 
@@ -100,13 +97,6 @@ def percent_of(log_ratio: float) -> str:
     return f"{100 * (math.exp(log_ratio) - 1):+.1f} %"
 
 
-def alpha_of(looks: int) -> float:
-    """Two-sided error of one interval when a comparison is looked at `looks` times."""
-    if looks < 1:
-        raise ValueError(f"a comparison is looked at once or more, not {looks} times")
-    return LOOKS.get(looks, MANY_LOOKS)
-
-
 def log_sd(cv: float) -> float:
     """Standard deviation of the logarithm for a coefficient of variation of the figure itself."""
     return math.sqrt(math.log1p(cv * cv))
@@ -131,7 +121,7 @@ def compare(
     higher_is_better: bool = True,
     prefer_pooled: bool = False,
     effect: float = EFFECT,
-    looks: int = 1,
+    extra: int = 0,
     invalid: str | None = None,
     what: str = "throughput",
     say_repeats: bool = True,
@@ -141,10 +131,11 @@ def compare(
     Three or more repeats on both sides: Welch's t on logs. Fewer, or `prefer_pooled`: the spread of
     earlier configurations on the same rig (`pooled_cv`, with pooled_df degrees of freedom; None
     treats it as known), tested at POOLED_ALPHA. Neither: "unreplicated". The warm-up is no repeat
-    and must not be among the figures. looks > 1 (figures topped up and judged again): the interval
-    of `alpha_of`, 98.2 % for up to four looks. effect: the change that an inconclusive answer says
-    the repeats for. invalid: why the runs must not be compared at all. say_repeats: work out how
-    many repeats an inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises
+    and must not be among the figures. extra: which look at the question this is beside the planned
+    one (measure/looks.py); its interval is wider. effect: the change that an inconclusive answer
+    says the repeats for, judged as the next look would be. invalid: why the runs must not be
+    compared at all. say_repeats: work out how many repeats an inconclusive answer lacks, which
+    imports statsmodels (seconds when cold). Raises
     ValueError on figures that are not positive numbers or on an empty side.
     """
     for name, values in (("before", before), ("after", after)):
@@ -170,7 +161,7 @@ def compare(
     )
     if invalid is not None:
         return replace(shell, sentence=f"The runs cannot be compared: {invalid}.")
-    alpha = alpha_of(looks)
+    alpha = alpha_of(min(n_before, n_after), extra)
     pooled = pooled_cv is not None and prefer_pooled
     if min(n_before, n_after) >= 3 and not pooled:
         wide, narrow = _welch(logs[0], logs[1], alpha)
@@ -205,7 +196,7 @@ def compare(
     )
     if verdict != "inconclusive" or not say_repeats:
         return replace(result, sentence=sentence)
-    return _with_repeats(result, sentence, spread, effect, alpha)
+    return _with_repeats(result, sentence, spread, effect, alpha_of(1, extra + 1))
 
 
 def _with_repeats(
@@ -221,10 +212,10 @@ def _with_repeats(
     if needed > MAX_REPEATS:
         more = f" At this spread more than {MAX_REPEATS} repeats would be needed."
         return replace(result, sentence=sentence + more)
-    extra = max(needed - min(result.n_before, result.n_after), 1)
+    lacking = max(needed - min(result.n_before, result.n_after), 1)
     more = (
-        f" At this spread {extra} more repeats per configuration would show a change of "
-        f"{100 * effect:.3g} %."
+        f" At this spread {lacking} more repeats per configuration would show a change of "
+        f"{100 * effect:.3g} % (added to these, they are judged at {100 * (1 - alpha):.4g} %)."
     )
     return replace(result, sentence=sentence + more, repeats=needed)
 

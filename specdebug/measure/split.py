@@ -10,7 +10,8 @@ import math
 import statistics
 from dataclasses import dataclass
 
-from specdebug.measure.compare import POOLED_ALPHA, alpha_of, log_sd, percent_of
+from specdebug.measure.compare import POOLED_ALPHA, log_sd, percent_of
+from specdebug.measure.looks import alpha_of
 
 __all__ = ["Part", "Side", "SplitWithRanges", "split_sides"]
 
@@ -77,7 +78,7 @@ class SplitWithRanges:
 
 
 def split_sides(
-    before: Side, after: Side, *, pooled_cv: float | None = None, looks: int = 1
+    before: Side, after: Side, *, pooled_cv: float | None = None, extra: int = 0
 ) -> SplitWithRanges:
     """Split the change from `before` to `after`, each part with its interval.
 
@@ -85,8 +86,8 @@ def split_sides(
     and for acceptance where it was measured in each repeat; a single accept length has no interval
     then, and neither has the step time that is derived from it.
     """
-    alpha = alpha_of(looks)
-    few = min(len(before.tok_s), len(after.tok_s)) < 3
+    n = min(len(before.tok_s), len(after.tok_s))
+    alpha, few = alpha_of(n, extra), n < 3
     if few:
         alpha = min(alpha, POOLED_ALPHA)
     one, other = before.logs(), after.logs()

@@ -145,9 +145,9 @@ def test_figures_that_were_topped_up_are_judged_at_a_wider_interval_and_say_so()
     predicted = Prediction("tok_s", "R0", "up")
     run, base = (104.0, 106.0, 105.0, 103.5), (100.0, 101.0, 99.0, 100.5)
     once = prediction_verdict(predicted, run, base)
-    third = prediction_verdict(predicted, run, base, looks=3)
-    assert "judged" not in once.reason
-    assert "judged 3 times and therefore at 98.2 %" in third.reason
+    third = prediction_verdict(predicted, run, base, extra=2)
+    assert "not planned" not in once.reason
+    assert "a look that was not planned and therefore at 99.7 %" in third.reason
     assert once.comparison is not None
     assert third.comparison is not None
     assert third.comparison.low < once.comparison.low  # type: ignore[operator]

@@ -2,7 +2,7 @@ import random
 
 import pytest
 
-from specdebug.measure.compare import alpha_of, compare, repeats_for, split_throughput
+from specdebug.measure.compare import compare, repeats_for, split_throughput
 
 
 def repeats(middle: float, cv: float, n: int, seed: int) -> list[float]:
@@ -82,7 +82,7 @@ def test_invalid_runs_are_never_judged() -> None:
 
 def test_looking_again_widens_the_interval() -> None:
     before, after = repeats(100, 0.02, 6, 1), repeats(97, 0.02, 6, 2)
-    once, twice = compare(before, after), compare(before, after, looks=2)
+    once, twice = compare(before, after), compare(before, after, extra=1)
     assert twice.low is not None
     assert once.low is not None
     assert twice.low < once.low
@@ -118,14 +118,20 @@ def test_throughput_splits_exactly_into_acceptance_and_step_time() -> None:
     assert found.sentence == "throughput -36.9 % = acceptance +60.0 % and step time +153.5 %"
 
 
-def test_each_look_at_topped_up_figures_costs_confidence() -> None:
-    assert [alpha_of(k) for k in (1, 2, 4)] == [0.05, 0.018, 0.018]
-    levels = [alpha_of(k) for k in range(1, 15)]
-    assert levels == sorted(levels, reverse=True)
-    with pytest.raises(ValueError, match="once or more"):
-        alpha_of(0)
+def test_the_interval_names_its_level() -> None:
     before, after = repeats(100, 0.02, 6, 1), repeats(97, 0.02, 6, 2)
-    assert "98.2 % interval" in compare(before, after, looks=3).sentence
+    assert "95.5 % interval" in compare(before, after).sentence
+    assert "95 % interval" in compare(before[:5], after[:5]).sentence
+    assert "99.7 % interval" in compare(before, after, extra=2).sentence
+
+
+def test_repeats_that_are_lacking_are_counted_at_the_level_they_would_be_judged_at() -> None:
+    before, after = repeats(100, 0.03, 5, 3), repeats(98, 0.03, 5, 4)
+    found = compare(before, after)
+    assert found.verdict == "inconclusive"
+    assert "judged at 99.7 %" in found.sentence
+    assert found.repeats is not None
+    assert found.repeats > len(before)
 
 
 def test_the_pooled_spread_replaces_the_runs_own_when_preferred() -> None:

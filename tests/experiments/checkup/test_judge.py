@@ -19,6 +19,7 @@ from experiments.models import (
     Hypothesis,
     Investigation,
     Run,
+    RunGroup,
     Verdict,
     WatchedSeries,
 )
@@ -210,14 +211,34 @@ def repeated(hypothesis: Hypothesis, first: Run, figures: Sequence[float]) -> Ru
     return run
 
 
+def test_starts_that_a_comparison_planned_are_judged_at_95_per_cent_once_all_have_ended(
+    hypothesis: Hypothesis, investigation: Investigation
+) -> None:
+    group = RunGroup.objects.create(
+        investigation=investigation,
+        number=1,
+        kind=RunGroup.Kind.COMPARISON,
+        title="in turns",
+        plan={"points": [], "order": [0, 1, 0, 1, 0], "made": [1, 1, 1]},
+    )
+    first = run_with(hypothesis, [100.0, 101.0, 99.0])
+    Run.objects.filter(pk=first.pk).update(group=group, group_place=0)
+    first.refresh_from_db()
+    assert "not planned" in verdict_of(first).outcome_reason
+    second = repeated(hypothesis, first, [102.0, 101.0, 100.0])
+    assert "not planned" not in verdict_of(second).outcome_reason
+    third = repeated(hypothesis, first, [101.0, 101.0, 100.0])
+    assert "not planned" in verdict_of(third).outcome_reason
+
+
 def test_a_repeated_run_is_judged_with_the_one_it_repeats_at_a_wider_interval(
     hypothesis: Hypothesis,
 ) -> None:
     first = run_with(hypothesis, [91.0])
     alone = verdict_of(first)
     second = verdict_of(repeated(hypothesis, first, [97.0]))
-    assert "judged" not in alone.outcome_reason
-    assert "judged 2 times and therefore at 98.2 %" in second.outcome_reason
+    assert "not planned" not in alone.outcome_reason
+    assert "a look that was not planned and therefore at 99.7 %" in second.outcome_reason
     # Both starts count: (91 + 97) / 2 over 90.
     assert "1.044 times R0" in second.outcome_reason
     assert Verdict.objects.get(run=first, in_force=True).outcome_reason == alone.outcome_reason
