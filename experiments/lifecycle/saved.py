@@ -27,6 +27,10 @@ def save_view(*, user: User, page: str, name: str, query: str) -> SavedView:
     )[0]
 
 
-def remove_view(*, user: User, pk: int) -> None:
-    """Let go of one of the user's own views; one that is gone already is no fault."""
-    SavedView.objects.filter(user=user, pk=pk).delete()
+def remove_view(*, user: User, pk: int) -> str:
+    """Let go of one of the user's own views; gives its page, "" where it is gone already."""
+    view = SavedView.objects.filter(user=user, pk=pk).first()
+    if view is None:
+        return ""
+    view.delete()
+    return view.page

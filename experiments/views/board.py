@@ -8,8 +8,9 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
-from experiments.models import Finding
+from experiments.models import Finding, SavedView
 from experiments.queries.board import board
+from experiments.views.kept import kept
 from specdebug.diagnosis.catalogue import CATALOGUE
 
 
@@ -21,6 +22,7 @@ def findings(request: HttpRequest) -> HttpResponse:
         asked["state"] = Finding.State.OPEN
     found = board(**asked, page=request.GET.get("page", "1"))
     states = Finding.State.choices
+    query = urlencode({k: v for k, v in asked.items() if v or k == "state"})
     context = {
         "board": found,
         "rows": [(row, CATALOGUE.get(row.code)) for row in found.page],
@@ -29,6 +31,7 @@ def findings(request: HttpRequest) -> HttpResponse:
             (severity, [(state, found.count(severity, state)) for state, _ in states])
             for severity in Finding.Severity.values
         ],
-        "query": urlencode({k: v for k, v in asked.items() if v or k == "state"}),
+        "query": query,
+        "keep": kept(request, SavedView.Page.FINDINGS, query),
     }
     return render(request, "findings.html", context)

@@ -10,9 +10,11 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
+from experiments.models import SavedView
 from experiments.queries.comparison import FEWEST, MOST, Compared, compared, name_of
 from experiments.reports.comparing import Comparing, comparing
 from experiments.reports.plots import Plot
+from experiments.views.kept import kept
 
 
 def _read(request: HttpRequest) -> Compared:
@@ -32,6 +34,7 @@ def compare(request: HttpRequest) -> HttpResponse:
         "chips": [_chip(found, i) for i in range(len(found.runs))],
         "offered": [(name_of(run), run) for run in found.offered],
         "query": _query(found),
+        "keep": kept(request, SavedView.Page.COMPARE, _query(found)) if told else None,
     }
     return render(request, "compare.html", context)
 

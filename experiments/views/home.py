@@ -8,9 +8,10 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
 from experiments import queries
-from experiments.models import Investigation
+from experiments.models import Investigation, SavedView
 from experiments.queries.home import active_runs
 from experiments.views import warm
+from experiments.views.kept import kept
 
 
 @require_safe
@@ -21,7 +22,8 @@ def home(request: HttpRequest) -> HttpResponse:
         request.GET.get("state", Investigation.State.OPEN), request.GET.get("page", "1")
     )
     states = [(s, words, page.states.get(s, 0)) for s, words in Investigation.State.choices]
-    return render(request, "home.html", {"page": page, "states": states})
+    keep = kept(request, SavedView.Page.HOME, f"state={page.state}")
+    return render(request, "home.html", {"page": page, "states": states, "keep": keep})
 
 
 @require_safe

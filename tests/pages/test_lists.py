@@ -7,7 +7,9 @@ from datetime import timedelta
 import pytest
 from django.contrib.auth.models import User
 from django.test import Client
+from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import escape
 
 from experiments import lifecycle, queries
 from experiments.models import Finding, Run, SavedView, Worker
@@ -130,6 +132,39 @@ def test_a_view_is_kept_by_name_opened_and_let_go(story: Story, browser: Client)
     assert "mine" in browser.get("/search/").content.decode()
     browser.post(f"/search/{view.pk}/forget/")
     assert not SavedView.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("page", "address"),
+    [
+        ("home", "/?state=all"),
+        ("findings", "/findings/?severity=high&state="),
+        ("search", "/search/?q=slow"),
+        ("compare", "/compare/?run=why-is-it-slow/R0&run=why-is-it-slow/R1"),
+    ],
+)
+def test_every_list_with_filters_can_be_kept_as_it_stands(
+    story: Story, browser: Client, page: str, address: str
+) -> None:
+    shown = browser.get(address)
+    assert shown.context["keep"]["page"] == page
+    query = shown.context["keep"]["query"]
+    assert f'name="query" value="{escape(query)}"' in shown.content.decode()
+    asked = {"page": page, "name": "mine", "query": query}
+    kept = browser.post("/search/keep/", asked, follow=True).content.decode()
+    assert "Kept as “mine”" in kept
+    assert ">mine</a>" in kept
+    assert browser.get(SavedView.objects.get().get_absolute_url()).status_code == 200
+    # It stands on the list it was of and on no other.
+    others = {"/", "/findings/", "/search/"} - {reverse(page)}
+    assert not any(">mine</a>" in browser.get(other).content.decode() for other in others)
+
+
+def test_a_view_that_is_not_kept_leaves_the_page_as_it_was(story: Story, browser: Client) -> None:
+    asked = {"page": "findings", "name": " ", "query": "severity=high&state="}
+    answer = browser.post("/search/keep/", asked)
+    assert answer["Location"] == "/findings/?severity=high&state="
+    assert "Not kept" in browser.get(answer["Location"]).content.decode()
 
 
 @pytest.mark.parametrize(
