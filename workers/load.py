@@ -219,9 +219,9 @@ def run_repeat(
                 answers.put(ended)
             except Exception as problem:
                 # Not raised here: a client closed under a request that nobody waits for raises too.
-                ended = RunEnded("failed", f"Prompt {prompt.id}: {problem!r}")
-                ended.__cause__ = problem
-                answers.put(ended)
+                broken = RunEnded("failed", f"Prompt {prompt.id}: {problem!r}")
+                broken.__cause__ = problem
+                answers.put(broken)
 
     started_at, begin = time.time(), time.perf_counter()
     for _ in range(threads):
