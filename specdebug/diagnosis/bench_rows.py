@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import PurePath
 from typing import Any
@@ -13,6 +12,7 @@ from specdebug.sglang import meta_info, vllm
 from specdebug.sglang.benches import BenchRun
 from specdebug.sglang.meta_info import RequestAcceptance
 from specdebug.sglang.metrics import Metrics
+from specdebug.sglang.patterns import regex
 
 
 def positions(
@@ -54,7 +54,7 @@ def one_token_repeats(ids: tuple[int, ...], least: int = 32) -> bool:
     return len(ids) >= least and len(set(ids[-least:])) <= 2
 
 
-_TEXT = re.compile(r'"(?:text|generated_text|content)"\s*:\s*"((?:[^"\\]|\\.)*)"')
+_TEXT = regex(r'"(?:text|generated_text|content)"\s*:\s*"((?:[^"\\]|\\.)*)"')
 
 
 def looping_text(text: str, least: int = 32) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import statistics
 from collections.abc import Mapping
 
@@ -17,6 +16,7 @@ from specdebug.diagnosis.facts import (
 )
 from specdebug.sglang import vllm
 from specdebug.sglang.flags import LaunchCommand
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 from specdebug.sglang.server_info import ServerInfo
 
@@ -26,7 +26,7 @@ def release(text: str) -> Release | None:
     return Release.find(text)
 
 
-_PROSE = re.compile(r"(?i)\bsglang(?:[ :=\"'-]|\s+version\s*|==\s*)*v?(0\.\d+\.\d+(?:\.post\d+)?)")
+_PROSE = regex(r"(?i)\bsglang(?:[ :=\"'-]|\s+version\s*|==\s*)*v?(0\.\d+\.\d+(?:\.post\d+)?)")
 
 
 def release_in_prose(text: str) -> str | None:
@@ -67,16 +67,16 @@ def launch(command: LaunchCommand, source: str) -> Launch:
     )
 
 
-_QUOTED = re.compile(r"(?<![\w-])--(speculative-[a-z-]+)(?:[= ]+)([\w./-]*[\w/])")
+_QUOTED = regex(r"(?<![\w-])--(speculative-[a-z-]+)(?:[= ]+)([\w./-]*[\w/])")
 
 
 # The same as a keyword argument or in a YAML file, one to a line.
-_KEYED = re.compile(
+_KEYED = regex(
     r"^\s*[\"']?(speculative[-_][a-z_-]+|max[-_]running[-_]requests)[\"']?\s*[:=]\s*"
     r"[\"']?([\w./-]*[\w/])[\"']?\s*[,)]*\s*(?:#.*)?$"
 )
 # The same in a call that is written on one line.
-_CALLED = re.compile(
+_CALLED = regex(
     r"\b(speculative_[a-z_]+|max_running_requests)\s*=\s*[\"']?([\w./-]*[\w/])[\"']?\s*[,)]"
 )
 # Beside these the keys are effective arguments, not asked ones.

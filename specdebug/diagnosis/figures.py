@@ -17,6 +17,7 @@ from specdebug.diagnosis.facts import Case, Measured, Positions
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
 from specdebug.measure import acceptance
+from specdebug.sglang.patterns import regex
 
 __all__ = [
     "Run",
@@ -165,7 +166,7 @@ def _limit(case: Case, setup: Setup | None) -> float | None:
 
 # The clients that print the accept length whenever the server has one.
 _CLIENTS = ("bench-serving-table", "bench-serving-jsonl", "vllm-bench")
-_PLAIN_NAME = re.compile(r"(?i)base(?:line)?|plain|vanilla|no[-_ ]?spec|without[-_ ]?spec|off")
+_PLAIN_NAME = regex(r"(?i)base(?:line)?|plain|vanilla|no[-_ ]?spec|without[-_ ]?spec|off")
 
 
 def _plain(case: Case, row: Measured) -> bool:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING
 
 from specdebug.diagnosis.facts import Boot, Fact, Notice, Positions, Stretch
 from specdebug.sglang import vllm
 from specdebug.sglang.log_types import ServerLog
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.vllm import VllmLog
 
 if TYPE_CHECKING:  # needs numpy, which a check without a log does without
@@ -158,7 +158,7 @@ def _vllm_positions(log: VllmLog, source: str) -> Positions | None:
 
 # What launchers, schedulers and drivers print around the engine; the engine's own events are read
 # in sglang/log_events.py.
-_OUTSIDE = re.compile(
+_OUTSIDE = regex(
     r"(?i)startup probe failed|timed out waiting for|timeout waiting for|did not become ready"
     r"|not ready (?:after|within)|failed to start within|start(?:ing|-up)? timed out"
     r"|memory capacity is unbalanced|occupied by other processes|busy or unavailable"

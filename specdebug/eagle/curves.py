@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 __all__ = ["Curve", "curve_from", "curves_for", "parse_points", "shipped_curves"]
@@ -107,7 +107,7 @@ def curve_from(raw: Mapping[str, Any]) -> Curve:
 @lru_cache(maxsize=1)
 def shipped_curves() -> tuple[Curve, ...]:
     """The public curves that come with the program, each with and without thinking where known."""
-    text = files("specdebug.eagle").joinpath("golden_accept_length.json").read_text("utf-8")
+    text = Path(__file__).with_name("golden_accept_length.json").read_text("utf-8")
     held: dict[str, Any] = json.loads(text)
     found = []
     for row in held["curves"]:

@@ -8,9 +8,10 @@ from collections.abc import Callable
 from typing import Any
 
 from specdebug.sglang.bench_tables import Found, is_baseline, typed, value_of
+from specdebug.sglang.patterns import regex
 
 _IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (field, re.compile(pattern, re.IGNORECASE))
+    (field, regex(pattern, re.IGNORECASE))
     for field, pattern in (
         (
             "num_steps",
@@ -27,7 +28,7 @@ _IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
     )
 )
-_SPECULATIVE = re.compile(
+_SPECULATIVE = regex(
     r"(?i)\b(?:with|w/) ?(?:spec|draft|eagle|mtp)|\beagle|\bspeculat|\bmtp\b|\bnextn\b"
 )
 
@@ -48,7 +49,7 @@ def told_by_label(label: str) -> dict[str, Any]:
 
 
 _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern, re.IGNORECASE), field)
+    (regex(pattern, re.IGNORECASE), field)
     for pattern, field in (
         (r"(?:events|chunks) per request\s*[:=]?\s+([\d.,]+)", "events_per_request"),
         (
@@ -65,8 +66,8 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
-_SPEED = re.compile(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
-_CLAUSE = re.compile(
+_SPEED = regex(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
+_CLAUSE = regex(
     r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
     r"|instead of|from|to)\b|->|\u2192"
 )
@@ -102,19 +103,19 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
     return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
 
 
-_INPUT = re.compile(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")
-_OUTPUT = re.compile(r"(?i)\b(?:output|decode|generat\w+)\b")
+_INPUT = regex(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")
+_OUTPUT = regex(r"(?i)\b(?:output|decode|generat\w+)\b")
 
 
 # A speed's own name is no name of a run.
-_GENERIC = re.compile(
+_GENERIC = regex(
     r"(?i)\btok\w*\s*/|throughput|tok\w* per|^(?:output|generat\w+|decode|speed|result)s?\W*$"
 )
-_QUOTED = re.compile(r"^(?:>\s*)+|^[-*\u2022]\s+")
+_QUOTED = regex(r"^(?:>\s*)+|^[-*\u2022]\s+")
 
 
 # A sentence within JSON is somebody's note on the figures, not the figures.
-_MEMBER = re.compile(r'"[\w. -]{1,80}"\s*:')
+_MEMBER = regex(r'"[\w. -]{1,80}"\s*:')
 _LONGEST_LABEL = 80
 
 
@@ -172,12 +173,12 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
     return out
 
 
-_OF_POSITIONS = re.compile(r"(?i)\b(?:per|by|each)[ -]?(?:draft )?position\w*|\bposition\w* accept")
-_POSITION = re.compile(
+_OF_POSITIONS = regex(r"(?i)\b(?:per|by|each)[ -]?(?:draft )?position\w*|\bposition\w* accept")
+_POSITION = regex(
     r"(?i)^\W*(?:draft )?pos(?:ition)?\.?\s*#?(\d{1,2})\s*[:=|]\s*([\d.]+\d|\d)\s*%?\W*$"
 )
-_LISTED = re.compile(r"[:=]?\s*[\[(]?\s*((?:\d[\d.]*\s*%?\s*[,;/ ]\s*)+\d[\d.]*)\s*%?")
-_DRAFTS = re.compile(r"(?i)([\d,]+) (?:drafts|verif\w+)\b")
+_LISTED = regex(r"[:=]?\s*[\[(]?\s*((?:\d[\d.]*\s*%?\s*[,;/ ]\s*)+\d[\d.]*)\s*%?")
+_DRAFTS = regex(r"(?i)([\d,]+) (?:drafts|verif\w+)\b")
 
 
 def acceptance_by_position(lines: list[str]) -> list[Found]:

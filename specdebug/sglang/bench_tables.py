@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from specdebug.sglang.patterns import regex
+
 # Label of a printed row (lower case, without unit) -> field of BenchRun.
 PRINTED: dict[str, str] = {
     "output token throughput": "output_tok_s",
@@ -39,11 +41,11 @@ WHOLE = frozenset(
         "requested_draft_tokens",
     ]
 )
-_ROW = re.compile(r"^\s*([A-Za-z][^:|]{0,60}?)\s*(?:\(([^)]*)\))?\s*:\s+(\S.*?)\s*$")
-_POSITION = re.compile(r"^\s*Position (\d{1,4}):\s+([\d.]+)")
-_TITLE = re.compile(r"=+\s*Serving Benchmark Result\s*=+")
-_NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_BASELINE = re.compile(
+_ROW = regex(r"^\s*([A-Za-z][^:|]{0,60}?)\s*(?:\(([^)]*)\))?\s*:\s+(\S.*?)\s*$")
+_POSITION = regex(r"^\s*Position (\d{1,4}):\s+([\d.]+)")
+_TITLE = regex(r"=+\s*Serving Benchmark Result\s*=+")
+_NUMBER = regex(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_BASELINE = regex(
     r"(?i)\b(?:no|without|w/o|non)[ -]?(?:spec\w*|eagle\d?|draft\w*)\b|\bbaseline\b|\bvanilla\b"
     r"|\bspec\w* (?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
 )

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from specdebug.sglang import bench_prose, bench_tables, server_info, shell
 from specdebug.sglang.pasted import as_text, json_values, number, whole
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.server_info import ServerInfo
 
 BenchKind = Literal[
@@ -74,7 +74,7 @@ class BenchReport:
 
 
 _FIELDS = frozenset(f.name for f in fields(BenchRun)) - {"kind", "line", "server_info", "extra"}
-_NAMESPACE = re.compile(r"\b(dataset_name|disable_ignore_eos|max_concurrency|tag)=('[^']*'|\w+)")
+_NAMESPACE = regex(r"\b(dataset_name|disable_ignore_eos|max_concurrency|tag)=('[^']*'|\w+)")
 _MODULES = ("sglang.bench_serving", "sglang.benchmark.serving", "bench_serving.py")
 
 

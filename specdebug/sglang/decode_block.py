@@ -26,8 +26,9 @@ from specdebug.sglang.log_line import (
     decode_lines,
     stamp_before,
 )
+from specdebug.sglang.patterns import regex
 
-_RUN = re.compile(rb"\d+")
+_RUN = regex(rb"\d+")
 _WIDEST = 15  # digits in one run that float64 holds exactly
 _POWERS = 10.0 ** np.arange(_WIDEST + 1)
 _MAX_PLANS = 64
@@ -276,7 +277,7 @@ class BlockParser:
         for part in parts:
             code = code * 4096 + part % 4096
         out: list[tuple[str, Ints | slice, Rows]] = []
-        for each in np.unique(code).tolist():
+        for each in sorted(set(code.tolist())):
             rows = np.flatnonzero(code == each)
             label = " ".join(
                 f"{name}{int(part[rows[0]])}"
@@ -290,7 +291,7 @@ class BlockParser:
         """Seconds since 1970 from year, month, day, hour, minute, second and perhaps a fraction."""
         day = parts[0] * 10_000 + parts[1] * 100 + parts[2]
         base = np.empty(len(day))
-        for value in np.unique(day).tolist():
+        for value in set(day.tolist()):
             if value not in self._days:
                 try:
                     at = datetime.combine(

@@ -7,10 +7,11 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Literal
 
 from specdebug.sglang import shell
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.shell import Word
 
 Engine = Literal["sglang", "vllm", "unknown"]
@@ -86,14 +87,14 @@ _VLLM_FLAGS: dict[str, tuple[str, str]] = {
 }
 _SIZES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
-_NUMBER = re.compile(r"-\d+$|-\d*\.\d+$")
+_NUMBER = regex(r"-\d+$|-\d*\.\d+$")
 
 
 @cache
 def _sglang_flags() -> dict[str, tuple[str, str]]:
     """Option -> (name inside the engine, kind), from the argument parser of 0.5.10.post1 and the
     rules."""
-    table = json.loads(files(__package__).joinpath("flags.json").read_text(encoding="utf-8"))
+    table = json.loads(Path(__file__).with_name("flags.json").read_text(encoding="utf-8"))
     return {option: (dest, kind) for option, (dest, kind) in table.items()}
 
 

@@ -9,29 +9,28 @@ from specdebug.sglang.decode_table import TableBuilder
 from specdebug.sglang.log_events import MODEL_LOAD, event_of, release_named
 from specdebug.sglang.log_line import Parts
 from specdebug.sglang.log_types import Boot, Event, EventKind, ModelLoad, Phase, Warned
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 from specdebug.sglang.rules import Rule, printing
 
 KEPT_PER_KIND = 200
 KEPT_TEXT = 2_000
-_ARGUMENT_STAGE = re.compile(r"peculative|verlap scheduler|verlap spec v2|ttention backend")
-_START_UP = re.compile(
-    r"Load weight begin|Init torch distributed|KV Cache is allocated|Memory pool end"
-)
+_ARGUMENT_STAGE = regex(r"peculative|verlap scheduler|verlap spec v2|ttention backend")
+_START_UP = regex(r"Load weight begin|Init torch distributed|KV Cache is allocated|Memory pool end")
 Bounds = tuple[Release | None, Release | None]
 _R = Release.parse
 # What only some releases print, as (pattern over a decode line, first release, last release).
 _DECODE_FORMS: tuple[tuple[re.Pattern[str], Bounds], ...] = (
-    (re.compile(r"Decode batch\."), (None, _R("0.5.3"))),
-    (re.compile(r"Decode batch(?: \[\d+\])?,"), (_R("0.5.4"), None)),
+    (regex(r"Decode batch\."), (None, _R("0.5.3"))),
+    (regex(r"Decode batch(?: \[\d+\])?,"), (_R("0.5.4"), None)),
     (
-        re.compile(r"Decode batch, .*accept rate.*#queue-req: \d+, ?$"),
+        regex(r"Decode batch, .*accept rate.*#queue-req: \d+, ?$"),
         (_R("0.5.4"), _R("0.5.8.post1")),
     ),
-    (re.compile(r"Decode batch, .*#queue-req: \d+$"), (_R("0.5.9"), None)),
-    (re.compile(r"accept rate:"), (_R("0.5.4"), None)),
-    (re.compile(r"fwd occupancy:"), (_R("0.5.11"), None)),
-    (re.compile(r"cap len:|block accept len:"), (_R("0.5.16"), None)),
+    (regex(r"Decode batch, .*#queue-req: \d+$"), (_R("0.5.9"), None)),
+    (regex(r"accept rate:"), (_R("0.5.4"), None)),
+    (regex(r"fwd occupancy:"), (_R("0.5.11"), None)),
+    (regex(r"cap len:|block accept len:"), (_R("0.5.16"), None)),
 )
 
 

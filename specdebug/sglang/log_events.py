@@ -6,6 +6,7 @@ import re
 from functools import lru_cache
 
 from specdebug.sglang.log_types import EventKind, Phase, PhaseName
+from specdebug.sglang.patterns import regex
 
 # Every line that matters, other than decode and prefill lines, contains one of these.
 NEEDLES: tuple[bytes, ...] = (
@@ -46,7 +47,7 @@ NEEDLES: tuple[bytes, ...] = (
     b"lmsysorg/sglang:",
     b"glang version",
 )
-LOOK = re.compile(b"|".join(re.escape(needle) for needle in (b"Decode batch", *NEEDLES)))
+LOOK = regex(b"|".join(re.escape(needle) for needle in (b"Decode batch", *NEEDLES)))
 # While a server runs, one of these announces that something else than serving happens.
 GATES: tuple[bytes, ...] = (
     b"erver_args=",
@@ -114,21 +115,21 @@ _PATTERNS: tuple[tuple[EventKind, str], ...] = (
     ("exception", r"(?P<where>[\w ]{1,60}) hit an exception|Traceback \(most recent call last\)"),
     ("error-message", _ERROR),
 )
-_EVENTS = tuple((kind, re.compile(pattern)) for kind, pattern in _PATTERNS)
+_EVENTS = tuple((kind, regex(pattern)) for kind, pattern in _PATTERNS)
 _PHASES: tuple[tuple[PhaseName, re.Pattern[str]], ...] = (
-    ("ready", re.compile(r"fired up and ready to roll")),
-    ("failed", re.compile(r"hit an exception|[Ss]igquit|SIGQUIT received|scheduler is dead")),
-    ("warming up", re.compile(r"max_total_num_tokens=\d|Application startup complete")),
-    ("capturing graphs", re.compile(r"Capture .*graph begin|Capturing ")),
-    ("loading weights", re.compile(r"Load weight begin|(?i:shards)\s*:")),
-    ("starting", re.compile(r"server_args=")),
+    ("ready", regex(r"fired up and ready to roll")),
+    ("failed", regex(r"hit an exception|[Ss]igquit|SIGQUIT received|scheduler is dead")),
+    ("warming up", regex(r"max_total_num_tokens=\d|Application startup complete")),
+    ("capturing graphs", regex(r"Capture .*graph begin|Capturing ")),
+    ("loading weights", regex(r"Load weight begin|(?i:shards)\s*:")),
+    ("starting", regex(r"server_args=")),
 )
-_PROGRESS = re.compile(r"(\d{1,6})/(\d{1,6})(?= \[| Completed|,|\s|$)")
-_RELEASE = re.compile(
+_PROGRESS = regex(r"(\d{1,6})/(\d{1,6})(?= \[| Completed|,|\s|$)")
+_RELEASE = regex(
     r"(?:lmsysorg/)?(?i:sglang)(?:\[[\w,]*\])?\s*(?:==|:\s*v?|-v?|\s+v(?:ersion)?[:= ]*v?)"
     r"(\d+\.\d+\.\d+[\w.]*)"
 )
-MODEL_LOAD = re.compile(r"Load weight end\.(?:.*?elapsed=([\d.]+) ?s)?.*?type=([\w.]+)")
+MODEL_LOAD = regex(r"Load weight end\.(?:.*?elapsed=([\d.]+) ?s)?.*?type=([\w.]+)")
 
 
 # Some patterns look ahead along the line, so long lines are searched at their start only.

@@ -8,30 +8,31 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.patterns import regex
 
 DECODE = "Decode batch"
 # With the escape byte or, as in many pastes, without it or spelt out. A reset ends the last figure.
-ANSI = re.compile(
+ANSI = regex(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|\^\[\[[0-9;]*m|(?<!\w)\[\d{1,3}(?:;\d{1,3})*m|\[0?m(?!\w)"
 )
-PREFIX = re.compile(
+PREFIX = regex(
     r"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?:Z|[+-]\d\d:?\d\d)?"
     r"((?: [A-Za-z][A-Za-z_]*\d+)*)\]"
 )
-PLAIN = re.compile(
+PLAIN = regex(
     r"(?<![\d\[])(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r"(?:Z|[+-]\d\d:?\d\d)?(?!\d)()"
 )
-_LEAD = re.compile(r"^(?:[\w.-]{1,80}\s+\|\s|>\s?|\|\s?)+")
-_ORIGIN = re.compile(
+_LEAD = regex(r"^(?:[\w.-]{1,80}\s+\|\s|>\s?|\|\s?)+")
+_ORIGIN = regex(
     r"^\s*(?:\[?(?:INFO|WARNING|WARN|ERROR|DEBUG|CRITICAL)\]?:?\s+(?!\d+\.\d))?"
     r"(?:\d{1,7}\s+)?(?:\[?[\w./-]+\.py:\d+\]?:?\s+)?(?:-\s+)?"
 )
-_FIELD = re.compile(r"([#A-Za-z(][^:,\[\]]{0,60}?):\s*([^,\s]+)")
-_OPENING = re.compile(r"\s*(?:\[\d+\])?\s*[.,:]?\s*")
-_NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")
+_FIELD = regex(r"([#A-Za-z(][^:,\[\]]{0,60}?):\s*([^,\s]+)")
+_OPENING = regex(r"\s*(?:\[\d+\])?\s*[.,:]?\s*")
+_NUMBER = regex(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?$")
 # Another message glued behind this one, as happens when two processes write at once.
-_NEXT = re.compile(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
+_NEXT = regex(r"\[\d{4}-\d\d-\d\d[ T]\d\d:")
 _MAX_DECODE = 4_000
 _MAX_GLUED = 1_000
 

@@ -91,9 +91,9 @@ class Scanner:
                 for needle in NEEDLES:
                     hits.update(_lines_with(needle, data, offsets))
         if prefills:
-            prefill = np.union1d(prefill, np.array(prefills, np.int64))
+            prefill = _joined(prefill, prefills)
         if loose:
-            decode = np.union1d(decode, np.array(loose, np.int64))
+            decode = _joined(decode, loose)
             plain = {
                 at for at in hits.intersection(loose) if not _also_event(data, starts, ends, at)
             }
@@ -162,6 +162,12 @@ class Scanner:
 def _sorted(parts: list[Ints]) -> Ints:
     joined: Ints = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
     return joined
+
+
+def _joined(found: Ints, others: list[int]) -> Ints:
+    """Both in ascending order, each once (numpy's own unions load all of `numpy.ma`)."""
+    both: Ints = np.sort(np.concatenate([found, np.array(others, np.int64)]))
+    return both[np.flatnonzero(np.diff(both, prepend=-1))]
 
 
 def _lines_with(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:

@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from specdebug.sglang.pasted import as_text
+from specdebug.sglang.patterns import regex
 
-_SAMPLE = re.compile(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([^\s{}]+)(?:\s+-?\d+)?$")
-_LABEL = re.compile(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
+_SAMPLE = regex(r"^([A-Za-z_:][\w:]*)(?:\{(.*)\})?\s+([^\s{}]+)(?:\s+-?\d+)?$")
+_LABEL = regex(r'([A-Za-z_]\w*)="((?:[^"\\]|\\.)*)"')
 _MAX_SAMPLES = 200_000
 
 

@@ -22,6 +22,7 @@ from specdebug.sglang import (
     server_info,
 )
 from specdebug.sglang.pasted import as_text, load
+from specdebug.sglang.patterns import regex
 
 Kind = Literal[
     "command",
@@ -68,7 +69,7 @@ _CONFIG_KEYS = frozenset(
     {"hidden_size", "num_hidden_layers", "text_config", "max_position_embeddings", "vocab_size"}
 )
 _DRAFT_KEYS = frozenset({"eagle_config", "draft_vocab_size", "speculators_model_type"})
-_STAMP = re.compile(r"^\W*\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]\n]{0,60}\] ", re.MULTILINE)
+_STAMP = regex(r"^\W*\[\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[^\]\n]{0,60}\] ", re.MULTILINE)
 _LOG_SIGNS = (
     "Decode batch",
     "server_args=",
@@ -80,11 +81,11 @@ _LOG_SIGNS = (
     "Scheduler hit an exception",
     "max_total_num_tokens=",
 )
-_RAISED = re.compile(
+_RAISED = regex(
     r"(?:^|[\s:\]])(?:(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): |Traceback \(most recent"
     r"|ERROR:\s|\[Errno \d+\] )"
 )
-_METRIC = re.compile(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
+_METRIC = regex(r"^(?:# (?:HELP|TYPE) )?(?:sglang|vllm):\w+", re.MULTILINE)
 
 
 def recognise(name: str, content: bytes | str) -> Recognised:

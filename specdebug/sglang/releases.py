@@ -6,7 +6,9 @@ import re
 from dataclasses import dataclass
 from functools import cached_property, total_ordering
 
-_PATTERN = re.compile(
+from specdebug.sglang.patterns import regex
+
+_PATTERN = regex(
     r"(?<![\d.])v?(\d{1,3})\.(\d{1,3})\.(\d{1,3})"
     r"(?:[.\-_]?(rc|a|b|dev|post)[.\-_]?(\d{1,12}))?(?:\.dev(\d{1,12}))?(?!\.?\d)",
     re.IGNORECASE,

@@ -12,9 +12,10 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 
 
@@ -73,7 +74,7 @@ class Table:
 @cache
 def table() -> Table:
     """The table that ships with the package."""
-    text = files(__package__).joinpath("rules.toml").read_text(encoding="utf-8")
+    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
     data = tomllib.loads(text)
     rules = tuple(
         Rule(
@@ -100,7 +101,7 @@ def printed() -> tuple[tuple[re.Pattern[str], tuple[Rule, ...]], ...]:
     for rule in table().rules:
         if rule.log and not rule.elsewhere:
             by_log.setdefault(rule.log, []).append(rule)
-    return tuple((re.compile(log), tuple(rules)) for log, rules in by_log.items())
+    return tuple((regex(log), tuple(rules)) for log, rules in by_log.items())
 
 
 def printing(message: str) -> tuple[Rule, ...]:

@@ -6,14 +6,16 @@ import ast
 import re
 from typing import Any
 
+from specdebug.sglang.patterns import regex
+
 _OPEN, _CLOSE = "([{<", ")]}>"
-_KEYWORD = re.compile(r"\s*([A-Za-z_]\w*)\s*=\s*")
-_KEY = re.compile(r"\s*(['\"])([A-Za-z_]\w*)\1\s*:\s*")
+_KEYWORD = regex(r"\s*([A-Za-z_]\w*)\s*=\s*")
+_KEY = regex(r"\s*(['\"])([A-Za-z_]\w*)\1\s*:\s*")
 _MAX_VALUE = 20_000
 _MAX_DEPTH = 50
-_STRING = re.compile(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
+_STRING = regex(r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\"""")
 # Operators behind an operand, doubled signs, attributes, calls, words: each nests one level deeper.
-_CHAINED = re.compile(
+_CHAINED = regex(
     r"[-+~]\s*(?=[-+~])|[\w)\]}](?<![eE])\s*[-+*/%@&|^]|\.\s*[A-Za-z_]|[)\]}]\s*[(\[{]"
     r"|\b(?:not|else|lambda|await)\b"
 )

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.shell_lines import environment_of, folded, uncommented
 from specdebug.sglang.shell_words import OPERATORS, Operator, Redirect, Word, words_of
 
@@ -18,23 +19,21 @@ _MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
 _MAX_GROWN = 4 * _MAX_TEXT
 _MAX_VARIABLES = 300  # set in one text; further ones are not remembered
 _QUOTED_LINES = 60
-_LAUNCHES = re.compile(r"sglang|vllm|\bsh\b|bash")
-_PROMPT = re.compile(
-    r"^\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+:?[^\s$#]*)?[$#]\s+|>\s+|\++\s+)"
-)
-_COMPOSE = re.compile(r"^[\w.-]+\s+\|\s(?=\s*(?:\+|python|sglang|vllm))")
-_YAML_KEY = re.compile(
+_LAUNCHES = regex(r"sglang|vllm|\bsh\b|bash")
+_PROMPT = regex(r"^\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+:?[^\s$#]*)?[$#]\s+|>\s+|\++\s+)")
+_COMPOSE = regex(r"^[\w.-]+\s+\|\s(?=\s*(?:\+|python|sglang|vllm))")
+_YAML_KEY = regex(
     r"^\s*(?:-\s+)?(?:command|args|entrypoint|CMD|ENTRYPOINT|cmd|script|run)\s*:?\s*"
     r"(?:[>|][+-]?\s*$|(?=\S))"
 )
-_YAML_ITEM = re.compile(r"^(\s*)-\s+(?P<item>\S.*?)\s*$")
-_VARIABLE = re.compile(r"\$(?:\{(\w+)(?:\[[@*]\]|:?-([^}]*))?\}|(\w+))")
-_ONLY_VARIABLE = re.compile(r"\$(?:\{\w+(?:\[[@*]\])?\}|\w+)")
-_ARRAY = re.compile(r"^[ \t]*(\w+)\+?=\(([^()]{0,20000})\)[ \t]*$", re.MULTILINE)
+_YAML_ITEM = regex(r"^(\s*)-\s+(?P<item>\S.*?)\s*$")
+_VARIABLE = regex(r"\$(?:\{(\w+)(?:\[[@*]\]|:?-([^}]*))?\}|(\w+))")
+_ONLY_VARIABLE = regex(r"\$(?:\{\w+(?:\[[@*]\])?\}|\w+)")
+_ARRAY = regex(r"^[ \t]*(\w+)\+?=\(([^()]{0,20000})\)[ \t]*$", re.MULTILINE)
 _TYPOGRAPHY = str.maketrans(
     {"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": ""}
 )
-_DASHES = re.compile(r"(?<!\S)(?:[\u2014\u2013\u2212]-?|-[\u2014\u2013\u2212])(?=[a-z])")
+_DASHES = regex(r"(?<!\S)(?:[\u2014\u2013\u2212]-?|-[\u2014\u2013\u2212])(?=[a-z])")
 
 _NO_BACKSLASH = (
     "starts with a flag but the line before does not end in a backslash: "
@@ -122,7 +121,7 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
     return found, rest
 
 
-_MEMBER = re.compile(
+_MEMBER = regex(
     r"\s+|#[^\n]*|,|(?P<end>\])|[fr]?\"(?P<double>[^\"\n]{0,2000})\"|[fr]?'(?P<single>[^'\n]{0,2000})'"
     r"|str\((?P<cast>[\w.]{1,100})\)|(?P<name>[\w.]{1,100})"
 )
@@ -286,7 +285,7 @@ def _assignments(words: list[Word]) -> dict[str, str] | None:
     return {pair[1]: pair[2] for pair in pairs if pair}
 
 
-_SUM = re.compile(r"\$\(\(([\w\s${}+*-]{1,80})\)\)")
+_SUM = regex(r"\$\(\(([\w\s${}+*-]{1,80})\)\)")
 
 
 def _sum(match: re.Match[str], variables: dict[str, str]) -> str:

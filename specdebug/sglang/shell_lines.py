@@ -5,13 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 
-_NAMED = re.compile(r"^\s*(?:-\s+)?name\s*:\s*[\"']?([A-Z][A-Z0-9_]+)[\"']?\s*$")
-_NAMED_VALUE = re.compile(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
-_ENV_LINE = re.compile(
-    r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$"
-)
+from specdebug.sglang.patterns import regex
 
-_SCRIPT = re.compile(r"\s*(?:#!|export\s|[^#\s].*(?:launch_server|(?:sglang|vllm) serve\b))")
+_NAMED = regex(r"^\s*(?:-\s+)?name\s*:\s*[\"']?([A-Z][A-Z0-9_]+)[\"']?\s*$")
+_NAMED_VALUE = regex(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
+_ENV_LINE = regex(r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$")
+
+_SCRIPT = regex(r"\s*(?:#!|export\s|[^#\s].*(?:launch_server|(?:sglang|vllm) serve\b))")
 
 
 def uncommented(lines: list[str]) -> list[str]:
@@ -24,7 +24,7 @@ def uncommented(lines: list[str]) -> list[str]:
     ]
 
 
-_BLOCK = re.compile(
+_BLOCK = regex(
     r"^(\s*)(?:-\s+)?(?:command|args|entrypoint|run)\s*:\s*(>[+-]?\s*$|[^\s|>\[{&*!-].*$)"
 )
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
+from specdebug.sglang.patterns import regex
+
 OPERATORS = ("&&", "||", ";;", "|&", "|", ";", "&")
-_REDIRECT = re.compile(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
+_REDIRECT = regex(r"(?:\d*|&)(?:>>|>\||>&|<<<|<<-?|<&|<>|>|<)")
+_DESCRIPTOR = regex(r"\d+|-")
 # Letters that mean themselves, taken at once: at the start of a word, and further on in it.
-_PLAIN = re.compile(r"[^ \t\n'\"\\#&|;<>\d][^ \t\n'\"\\&|;<>]*")
-_FURTHER = re.compile(r"[^ \t\n'\"\\&|;<>]+")
+_PLAIN = regex(r"[^ \t\n'\"\\#&|;<>\d][^ \t\n'\"\\&|;<>]*")
+_FURTHER = regex(r"[^ \t\n'\"\\&|;<>]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +85,7 @@ def words_of(text: str, line: int) -> tuple[list[Word], list[tuple[int, str]]]:
         ):
             close()
             end = redirect.end()
-            tail = re.compile(r"\d+|-").match(text, end) if redirect[0].endswith("&") else None
+            tail = _DESCRIPTOR.match(text, end) if redirect[0].endswith("&") else None
             end = tail.end() if tail else end
             words.append(Redirect(text[at:end], line))
             at = end

@@ -9,21 +9,20 @@ from dataclasses import dataclass
 from specdebug.sglang.flags import LaunchCommand, Value
 from specdebug.sglang.metrics import Metrics
 from specdebug.sglang.pasted import as_text
+from specdebug.sglang.patterns import regex
 
-_LENGTH = re.compile(r"(?i)mean acceptance length:\s*([\d.]+)")
-_RATE = re.compile(r"(?i)(?:avg )?draft acceptance rate:\s*([\d.]+)\s*%")
-_ACCEPTED = re.compile(r"\bAccepted:\s*([\d,]+) tokens")
-_DRAFTED = re.compile(r"\bDrafted:\s*([\d,]+) tokens")
-_ACCEPTED_S = re.compile(r"(?i)accepted throughput:\s*([\d.]+)")
-_DRAFTED_S = re.compile(r"(?i)drafted throughput:\s*([\d.]+)")
-_POSITIONS = re.compile(r"(?i)per-position acceptance rate:\s*((?:\d[\d.]*,\s*)*\d[\d.]*)")
-_GENERATION = re.compile(r"Avg generation throughput:\s*([\d.]+) tokens/s")
-_PROMPT = re.compile(r"Avg prompt throughput:\s*([\d.]+) tokens/s")
-_RUNNING = re.compile(r"Running:\s*(\d+) reqs")
-_WAITING = re.compile(r"Waiting:\s*(\d+) reqs")
-_VERSION = re.compile(
-    r"(?:LLM engine \(v|vLLM API server version |vLLM version:? )(\d+\.\d+[\w.+]*)"
-)
+_LENGTH = regex(r"(?i)mean acceptance length:\s*([\d.]+)")
+_RATE = regex(r"(?i)(?:avg )?draft acceptance rate:\s*([\d.]+)\s*%")
+_ACCEPTED = regex(r"\bAccepted:\s*([\d,]+) tokens")
+_DRAFTED = regex(r"\bDrafted:\s*([\d,]+) tokens")
+_ACCEPTED_S = regex(r"(?i)accepted throughput:\s*([\d.]+)")
+_DRAFTED_S = regex(r"(?i)drafted throughput:\s*([\d.]+)")
+_POSITIONS = regex(r"(?i)per-position acceptance rate:\s*((?:\d[\d.]*,\s*)*\d[\d.]*)")
+_GENERATION = regex(r"Avg generation throughput:\s*([\d.]+) tokens/s")
+_PROMPT = regex(r"Avg prompt throughput:\s*([\d.]+) tokens/s")
+_RUNNING = regex(r"Running:\s*(\d+) reqs")
+_WAITING = regex(r"Waiting:\s*(\d+) reqs")
+_VERSION = regex(r"(?:LLM engine \(v|vLLM API server version |vLLM version:? )(\d+\.\d+[\w.+]*)")
 _KEPT = 2_000
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from typing import Any
 
 from specdebug.diagnosis.arguments import (
@@ -19,6 +18,7 @@ from specdebug.diagnosis.arguments import (
 from specdebug.diagnosis.decode import rate_windows, window_reading
 from specdebug.diagnosis.facts import FRAGMENT, Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
+from specdebug.sglang.patterns import regex
 
 CHAIN_ALGORITHMS = {"EAGLE", "EAGLE3", "NEXTN", "STANDALONE"}
 ADJUSTED = "speculative_num_draft_tokens is adjusted"
@@ -305,7 +305,7 @@ def defaults_chosen(case: Case) -> Finding | None:
     return None
 
 
-_EAGLE3_NAME = re.compile(r"(?i)eagle-?_?3(?![\d.])")
+_EAGLE3_NAME = regex(r"(?i)eagle-?_?3(?![\d.])")
 
 
 def wrong_algorithm_for_draft(case: Case) -> Finding | None:

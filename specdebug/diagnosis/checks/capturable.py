@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from specdebug.diagnosis.checks.capture import (
     Layers,
     advice,
@@ -13,9 +11,10 @@ from specdebug.diagnosis.checks.capture import (
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.eagle.aux_layers import Capture
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 
-_SHAPES = re.compile(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
+_SHAPES = regex(r"mat1 and mat2 shapes cannot be multiplied \((\d+)x(\d+) and (\d+)x(\d+)\)")
 
 
 def aux_layer_not_capturable(case: Case) -> Finding | None:

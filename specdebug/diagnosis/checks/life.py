@@ -7,19 +7,20 @@ from datetime import datetime
 
 from specdebug.diagnosis.facts import Boot, Case, Notice
 from specdebug.diagnosis.findings import Evidence, Finding, Severity
+from specdebug.sglang.patterns import regex
 
-_BUSY = re.compile(
+_BUSY = regex(
     r"(?i)memory capacity is unbalanced|GPUs? may be occupied by other processes"
     r"|device\(s\) is/are busy|busy or unavailable|exclusive process mode"
 )
-_TIMEOUT = re.compile(
+_TIMEOUT = regex(
     r"(?i)(did not become ready|not ready (after|within)|start(ing|-up)? timed out"
     r"|failed to start within|initialization timed out|server start timeout"
     r"|startup probe failed|time(d )?out waiting for)"
 )
-_MEMORY = re.compile(r"(?i)out of memory|OutOfMemoryError|Not enough memory")
-_PORT = re.compile(r"(?i)address already in use|port \d+ is (already )?(in use|not available)")
-_MODEL = re.compile(
+_MEMORY = regex(r"(?i)out of memory|OutOfMemoryError|Not enough memory")
+_PORT = regex(r"(?i)address already in use|port \d+ is (already )?(in use|not available)")
+_MODEL = regex(
     r"(?i)is not a local folder|Repository Not Found|RepositoryNotFoundError|no such file.*config"
     r"|does not appear to have a file named|FileNotFoundError.*(model|config|safetensors)"
     r"|Can't load the configuration|HFValidationError"
@@ -148,7 +149,7 @@ def server_died(case: Case) -> Finding | None:
 
 
 LONG_START = 600.0  # seconds; loading and capturing a large model may well take as long
-_STAMP = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
+_STAMP = regex(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)")
 
 
 def start_timeout(case: Case) -> Finding | None:
