@@ -227,8 +227,8 @@ def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
             lines.append(f"{name:22}  " + "  ".join(f"{v:10.3f}" for v in row.values()))
     lines.append('\n"no material change" said of a true change of exactly 2 % (must stay <= .05)')
     for cv in spreads:
-        row = {n: verdicts(welch, n, cv, -0.02, trials, seed) for n in (3, 5, 10, 20)}
-        shares = {n: c["no material change"] / c.total() for n, c in row.items()}
+        counts = {n: verdicts(welch, n, cv, -0.02, trials, seed) for n in (3, 5, 10, 20)}
+        shares = {n: c["no material change"] / c.total() for n, c in counts.items()}
         kept["verdicts"][f"cv {cv}"] = shares
         lines.append(
             f"  CV {100 * cv:.0f} %  " + "  ".join(f"n{n} {v:.3f}" for n, v in shares.items())
@@ -238,8 +238,8 @@ def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
         "\nadding starts while inconclusive, up to four looks: a change is called that is none"
     )
     lines.append(f"{'':34}  plain 95 %   planned look   all looks   beyond the margin")
-    for title, told in DESIGNS.items():
-        found = topped_up(trials, seed, **told)
+    for title, design in DESIGNS.items():
+        found = topped_up(trials, seed, **design)
         kept["topping_up"][title] = found
         lines.append(f"{title:34}  " + "   ".join(f"{v:10.3f}" for v in found.values()))
     kept["power_topped_up"] = topped_up(trials, seed, change=-0.05)

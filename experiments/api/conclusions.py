@@ -27,6 +27,47 @@ class Entries(serializers.Serializer):
     items = serializers.ListField(child=JsonObject())
 
 
+class GapPartShape(serializers.Serializer):
+    """tok/s won (+) or lost (-) by one part, and its milliseconds a step, null where it is no time;
+    low and high: 95 % range. reached: tok/s after this part and all before it."""
+
+    name = serializers.CharField()
+    tok_s = serializers.FloatField()
+    low = serializers.FloatField()
+    high = serializers.FloatField()
+    reached = serializers.FloatField()
+    ms = serializers.FloatField(allow_null=True)
+    ms_low = serializers.FloatField(allow_null=True)
+    ms_high = serializers.FloatField(allow_null=True)
+
+
+class GapAccountShape(serializers.Serializer):
+    """The parts add up to measured - baseline. spread: where the ranges come from; note: why the
+    longer step is not shared out, empty where it is. break_even: accept length at which the run
+    draws level; ceiling_tok_s: of a perfect draft."""
+
+    baseline = serializers.CharField()
+    baseline_tok_s = serializers.FloatField()
+    measured_tok_s = serializers.FloatField()
+    accept_len = serializers.FloatField()
+    parts = GapPartShape(many=True)
+    break_even = serializers.FloatField()
+    ceiling_tok_s = serializers.FloatField()
+    spread = serializers.CharField()
+    note = serializers.CharField(allow_blank=True)
+
+
+class RunGapShape(serializers.Serializer):
+    run = serializers.CharField()
+    account = GapAccountShape()
+
+
+class GapsShape(serializers.Serializer):
+    """One account for each run with a draft whose throughput and accept length are known."""
+
+    items = RunGapShape(many=True)
+
+
 class PostMortemShape(serializers.Serializer):
     """The whole report as the page and the PDF show it; digest: SHA-256 of its canonical bytes."""
 
@@ -90,9 +131,10 @@ class Timeline(Endpoint):
 
 
 class Gap(Endpoint):
-    @extend_schema(operation_id="readGapAccount", responses=Entries, tags=TAG)
+    @extend_schema(operation_id="readGapAccount", responses=GapsShape, tags=TAG)
     def get(self, request: Any, slug: str) -> Response:
-        """From the baseline to each run: how many tok/s go to acceptance, drafting and the rest."""
+        """From the baseline to each run: how many tok/s go to acceptance, drafting and the rest,
+        each with its range; the same accounts as on the page and in the report."""
         return self.tagged({"items": _told(slug)["gaps"]})
 
 

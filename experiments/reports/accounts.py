@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from experiments.checkup import cases
 from experiments.models import AcceptanceCurve
-from experiments.queries import Dossier, InvestigationPage, RunFacts
+from experiments.queries import InvestigationPage, RunFacts
 from experiments.reports.build import known_beside_runs
+from experiments.reports.families import draft_run, families_of
 from specdebug.diagnosis import reference
-from specdebug.diagnosis.account import DraftRun, account_of, crossover, missing_run
+from specdebug.diagnosis.account import DraftRun, Gap, account_of, crossover, gaps_of, missing_run
 from specdebug.diagnosis.case import Case
 from specdebug.diagnosis.expected import Expected, expected_of
-from specdebug.eagle.account import Account, Depth, Part, Range
+from specdebug.eagle.account import Account, Depth, Range
 from specdebug.eagle.curves import Curve, curve_from, curves_for, shipped_curves
 
 
@@ -32,16 +32,6 @@ class Bar:
     measured_tok_s: float | None
     best: bool
     as_good: bool
-
-
-@dataclass(frozen=True)
-class Gap:
-    """From the baseline to one run: each part in tok/s and in milliseconds a step."""
-
-    run: RunFacts
-    parts: tuple[Part, ...]
-    break_even: float | None
-    ceiling: float
 
 
 @dataclass(frozen=True)
@@ -113,7 +103,7 @@ def account_page(page: InvestigationPage) -> AccountPage:
     """The accounts behind an investigation's runs, two queries more than its own page."""
     found = page.dossier
     case = known_beside_runs(found) or Case()
-    grouped = _families(found)
+    grouped = families_of(found)
     families = tuple(_family(page, runs) for runs in grouped)
     added = tuple(AcceptanceCurve.objects.all())
     names, method = reference.target_names(case), reference.method_of(case)
@@ -150,58 +140,14 @@ def curve_of(row: AcceptanceCurve) -> Curve:
     )
 
 
-def draft_run(facts: RunFacts) -> DraftRun:
-    """One run as the account takes it."""
-    known = facts.figures
-    tok_s = tuple(v for v in known.values("tok_s") if v > 0)
-    running = float(facts.concurrency)
-    if not facts.speculative:
-        return DraftRun(facts.run.label, 0, tok_s, None, running)
-    steps = facts.in_force(cases.STEPS)
-    depth = steps if isinstance(steps, int) and not isinstance(steps, bool) else 0
-    position = cases.positions(facts)
-    return DraftRun(
-        facts.run.label,
-        depth,
-        tok_s,
-        known.accept_len,
-        running,
-        position.conditional if position else (),
-        position.drafts if position else (known.verify_ct or 0),
-    )
-
-
-def _chain(facts: RunFacts) -> bool:
-    """A chain whose depth is known: a tree's step has other costs."""
-    steps, topk = facts.in_force(cases.STEPS), facts.in_force(cases.TOPK)
-    return isinstance(steps, int) and topk in (None, 1)
-
-
-def _families(found: Dossier) -> list[list[RunFacts]]:
-    """Measured chains by family, each with the plain run that it may be compared with first."""
-    groups: dict[str, list[RunFacts]] = {}
-    for facts in found.runs:
-        if facts.measured and facts.speculative and _chain(facts):
-            groups.setdefault(cases.family_key(found, facts), []).append(facts)
-    out = []
-    for members in groups.values():
-        first = members[0]
-        members = [m for m in members if cases.not_comparable(first, m) is None]
-        base = found.run(first.run.baseline_id) or found.baseline
-        usable = base is not None and base.measured and not base.speculative
-        if base is not None and usable and cases.not_comparable(first, base) is None:
-            members = [base, *members]
-        out.append(members)
-    return out
-
-
 def _family(page: InvestigationPage, runs: Sequence[RunFacts]) -> Family:
     drafts = [draft_run(facts) for facts in runs]
     labels = tuple(facts.run.label for facts in runs)
     account = account_of(drafts)
     missing = missing_run(drafts)
+    gaps = gaps_of(drafts)
     if account is None:
-        return Family(labels, drafts[0].running, None, missing)
+        return Family(labels, drafts[0].running, None, missing, gaps=gaps)
     goal = page.goal.target if page.goal.metric == "tok_s" else None
     depths = account.depths()
     measured: dict[int, float] = {}
@@ -217,7 +163,7 @@ def _family(page: InvestigationPage, runs: Sequence[RunFacts]) -> Family:
         account=account,
         missing=missing,
         bars=tuple(_bar(d, top, measured.get(d.num_steps), best, good) for d in depths),
-        gaps=tuple(_gaps(account, runs, drafts)),
+        gaps=gaps,
         needs=tuple(_needs(account, goal, drafts)),
         goal_place=100 * goal / top if goal else None,
         baseline_place=100 * account.baseline_tok_s / top if account.baseline_tok_s else None,
@@ -236,19 +182,6 @@ def _bar(depth: Depth, top: float, measured: float | None, best: int, good: Iter
         best=depth.num_steps == best,
         as_good=depth.num_steps in good,
     )
-
-
-def _gaps(account: Account, runs: Sequence[RunFacts], drafts: Sequence[DraftRun]) -> list[Gap]:
-    out = []
-    for facts, draft in zip(runs, drafts, strict=True):
-        tok_s = facts.figures.tok_s
-        if not draft.num_steps or draft.accept_len is None or tok_s is None:
-            continue
-        parts = account.parts(draft.num_steps, draft.accept_len, tok_s.mean)
-        if parts:
-            needed, top = account.break_even(draft.num_steps), account.ceiling(draft.num_steps)
-            out.append(Gap(facts, parts, needed, top))
-    return out
 
 
 def _needs(account: Account, goal: float | None, drafts: Sequence[DraftRun]) -> list[Need]:

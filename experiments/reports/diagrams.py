@@ -186,6 +186,14 @@ def chosen_gaps(told: Told) -> list[Told]:
     return [gap for gap in gaps if id(gap) in picked]
 
 
+def part_in_words(part: Told) -> str:
+    """A part with its range; a version that was published before there were ranges has none."""
+    said = f"{part['name']} {part['tok_s']:+.1f}"
+    if part.get("low") is not None and part["low"] != part["high"]:
+        said += f" ({part['low']:+.1f} to {part['high']:+.1f})"
+    return said.replace(" -", " −").replace("(-", "(−")
+
+
 def _waterfall(gap: Told) -> Diagram:
     account = gap["account"]
     rows: list[tuple[str, float, float, str]] = [
@@ -212,7 +220,7 @@ def _waterfall(gap: Told) -> Diagram:
         if index < len(rows) - 1:
             x = axis.at(end)
             svg.line([(x, y + 20), (x, y + 28)], "ink-soft", 0.8)
-    moves = ", ".join(f"{p['name']} {p['tok_s']:+.1f}" for p in account["parts"]).replace("-", "−")
+    moves = ", ".join(map(part_in_words, account["parts"]))
     says = (
         f"{gap['run']}: from {account['baseline_tok_s']:.1f} to {account['measured_tok_s']:.1f} "
         f"tok/s by {moves}."

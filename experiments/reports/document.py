@@ -17,6 +17,7 @@ from typing import Any
 from experiments.models import Report, ReportNote
 from experiments.queries import Dossier, InvestigationPage
 from experiments.reports.build import known_beside_runs as known_beside_runs
+from experiments.reports.families import gaps_by_run
 from experiments.reports.record import record_of
 from experiments.reports.redaction import Redaction, Redactor
 from experiments.reports.sections import SECTIONS, shown
@@ -96,7 +97,12 @@ def document(
     """
     chosen = choices or Choices()
     found = page.dossier
-    told = build_post_mortem(record_of(found), known_beside_runs(found), appendix=_appendix(found))
+    told = build_post_mortem(
+        record_of(found),
+        known_beside_runs(found),
+        appendix=_appendix(found),
+        gaps=gaps_by_run(found),
+    )
     redactor = Redactor(frozenset(chosen.kept))
     clean = redactor.document(
         {

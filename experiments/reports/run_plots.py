@@ -9,16 +9,10 @@ from experiments.models import DecodeSample, Run
 from experiments.queries import Dossier, RunFacts, RunPage
 from experiments.reports import plots
 from experiments.reports.comparing import acceptance
-from experiments.reports.record import record_of
+from experiments.reports.families import gaps_by_run
 from experiments.reports.terms import term
-from specdebug.diagnosis.figures import baseline, cost, speculative_runs
-from specdebug.diagnosis.post_mortem import investigation_case
-from specdebug.eagle.speedup import (
-    GapAccount,
-    break_even_accept_len,
-    gap_account,
-    plain_step_ms,
-)
+from specdebug.diagnosis.account import Gap
+from specdebug.eagle.speedup import break_even_accept_len, plain_step_ms
 from specdebug.sglang.logs import classify_line
 
 
@@ -41,7 +35,7 @@ def run_plots(page: RunPage, found: Dossier | None) -> tuple[plots.Plot, ...]:
         )
     account = gap(page.facts, found) if found is not None else None
     if account is not None:
-        drawn.append(waterfall(page.facts, account))
+        drawn.append(waterfall(account))
     return tuple(drawn)
 
 
@@ -101,35 +95,30 @@ def _seconds(rows: Sequence[DecodeSample]) -> list[float]:
     return found
 
 
-def gap(facts: RunFacts, found: Dossier) -> GapAccount | None:
-    """From the baseline to this run, as the report has it; None where a figure is missing."""
-    case = investigation_case(record_of(found))
-    base, line = baseline(case), cost(case)
-    run = next((r for r in speculative_runs(case) if r.label == facts.run.label), None)
-    if base is None or base.tok_s is None or run is None or not run.tok_s:
-        return None
-    if run.accept_len is None or not run.num_steps:
-        return None
-    return gap_account(
-        base.tok_s,
-        run.tok_s,
-        run.accept_len,
-        run.num_steps,
-        ms_per_draft_step=line.slope_ms if line else None,
-        running=run.running,
-    )
+def gap(facts: RunFacts, found: Dossier) -> Gap | None:
+    """From the baseline to this run, as report and API have it; None where a figure is missing."""
+    return next((g for g in gaps_by_run(found) if g.run == facts.run.label), None)
 
 
-def waterfall(facts: RunFacts, account: GapAccount) -> plots.Plot:
+def waterfall(account: Gap) -> plots.Plot:
     """The account as a waterfall from the baseline to the measured figure."""
     falls = [
         plots.Fall("baseline", 0.0, account.baseline_tok_s, total=True),
-        *(plots.Fall(p.name, p.reached - p.tok_s, p.reached) for p in account.parts),
-        plots.Fall(f"measured, {facts.run.label}", 0.0, account.measured_tok_s, total=True),
+        *(plots.Fall(p.name, p.reached - p.tok_s.value, p.reached) for p in account.parts),
+        plots.Fall(f"measured, {account.run}", 0.0, account.measured_tok_s, total=True),
     ]
-    moves = ", ".join(f"{part.name} {part.tok_s:+.1f}" for part in account.parts)
-    reading = f"from {account.baseline_tok_s:.1f} to {account.measured_tok_s:.1f} tok/s: {moves}."
-    return plots.waterfall("gap", "Where the throughput goes", "tok/s", falls, reading)
+    moves = ", ".join(
+        f"{p.name} {p.tok_s.value:+.1f} ({p.tok_s.low:+.1f} to {p.tok_s.high:+.1f})"
+        for p in account.parts
+    )
+    reading = (
+        f"from {account.baseline_tok_s:.1f} to {account.measured_tok_s:.1f} tok/s: {moves}; "
+        f"95 % ranges from {account.spread}"
+    )
+    reading += f". Not shared out further: {account.note}." if account.note else "."
+    return plots.waterfall(
+        "gap", "Where the throughput goes", "tok/s", falls, reading.replace(" -", " −")
+    )
 
 
 def live_plots(run: Run, lines: Iterable[tuple[int | None, str]]) -> tuple[plots.Plot, ...]:

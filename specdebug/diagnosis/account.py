@@ -13,12 +13,21 @@ from itertools import pairwise
 
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, comparable, primary, profile, speculative_runs
-from specdebug.eagle.account import FACTOR, Account, Range, StepPoint, fit_steps
+from specdebug.eagle.account import FACTOR, Account, Part, Range, StepPoint, fit_steps, whole_step
 from specdebug.eagle.speedup import CostPoint, missing_cost_run, step_ms
 from specdebug.measure.acceptance import conditional_from_histogram, constant_tail
 from specdebug.measure.depths import AcceptanceByDepth, Profile
 
-__all__ = ["DraftRun", "account_of", "accounts_by_batch", "crossover", "draft_runs", "missing_run"]
+__all__ = [
+    "DraftRun",
+    "Gap",
+    "account_of",
+    "accounts_by_batch",
+    "crossover",
+    "draft_runs",
+    "gaps_of",
+    "missing_run",
+]
 
 # Taken where no run was repeated, and for what two starts of one configuration differ by beyond
 # the spread of repeats within one start.
@@ -32,7 +41,8 @@ class DraftRun:
 
     tok_s: output tokens per second of each repeat. accept_len: bonus included, pooled.
     conditional: acceptance by position over `verifies` passes, empty where only accept_len is
-    known. running: requests decoded at once.
+    known. running: requests decoded at once. chain: False for a tree of drafts, whose step has
+    other costs.
     """
 
     label: str
@@ -42,6 +52,7 @@ class DraftRun:
     running: float = 1.0
     conditional: tuple[float, ...] = ()
     verifies: int = 0
+    chain: bool = True
 
     @classmethod
     def with_histogram(
@@ -66,56 +77,70 @@ class DraftRun:
         return step_ms(length, statistics.fmean(self.tok_s), self.running)
 
 
-def _pooled(runs: Iterable[DraftRun]) -> tuple[float | None, int]:
-    """Spread of repeats on logarithms over all runs, and the degrees of freedom behind it."""
-    total, freedom = 0.0, 0
-    for run in runs:
-        if len(run.tok_s) > 1:
-            logs = [math.log(v) for v in run.tok_s]
-            total += statistics.variance(logs) * (len(logs) - 1)
-            freedom += len(logs) - 1
-    return (math.sqrt(total / freedom), freedom) if freedom else (None, 0)
+@dataclass(frozen=True, slots=True)
+class _Spread:
+    """How far runs repeat: sd of repeats on logarithms (None: nothing was repeated), its freedom,
+    and the standard errors in a 95 % range."""
+
+    sd: float | None
+    freedom: int
+    factor: float
+
+    @classmethod
+    def of(cls, runs: Iterable[DraftRun]) -> _Spread:
+        total, freedom = 0.0, 0
+        for run in runs:
+            if len(run.tok_s) > 1:
+                logs = [math.log(v) for v in run.tok_s]
+                total += statistics.variance(logs) * (len(logs) - 1)
+                freedom += len(logs) - 1
+        if not freedom:
+            return cls(None, 0, FACTOR)
+        if freedom >= 30:
+            return cls(math.sqrt(total / freedom), freedom, FACTOR)
+        from scipy.stats import t
+
+        return cls(math.sqrt(total / freedom), freedom, float(t.ppf(0.975, freedom)))
+
+    def error(self, repeats: int) -> float:
+        """Relative standard error of a run's mean, against another start of the same."""
+        if self.sd is None:
+            return ASSUMED_CV
+        return math.hypot(self.sd / math.sqrt(repeats), BETWEEN_STARTS)
+
+    def around(self, value: float, repeats: int) -> Range:
+        reach = self.factor * value * self.error(repeats)
+        return Range(value, value - reach, value + reach)
+
+    @property
+    def said(self) -> str:
+        if self.sd is None:
+            return f"{100 * ASSUMED_CV:.1f} % between repeats (assumed: nothing was repeated)"
+        return (
+            f"{100 * self.sd:.1f} % between repeats ({self.freedom} d.f.), "
+            f"{100 * BETWEEN_STARTS:.0f} % between starts (assumed)"
+        )
 
 
 def account_of(runs: Sequence[DraftRun]) -> Account | None:
     """The account of runs at one batch size; None with fewer than two depths (`missing_run`)."""
-    drafted = [r for r in runs if r.num_steps > 0 and r.step_ms]
+    drafted = [r for r in runs if r.num_steps > 0 and r.step_ms and r.chain]
     acceptance = _acceptance(drafted)
     if acceptance is None:
         return None
-    spread, freedom = _pooled(runs)
-    one = ASSUMED_CV if spread is None else spread
-    factor = FACTOR
-    if spread is not None and freedom < 30:
-        from scipy.stats import t
-
-        factor = float(t.ppf(0.975, freedom))
-
-    def error(run: DraftRun) -> float:
-        if len(run.tok_s) == 1 and spread is None:
-            return ASSUMED_CV
-        return math.hypot(one / math.sqrt(len(run.tok_s)), BETWEEN_STARTS)
-
+    spread = _Spread.of(runs)
     fit = fit_steps(
         [
-            StepPoint(r.num_steps, ms, ms * error(r), r.label, len(r.tok_s))
+            StepPoint(r.num_steps, ms, ms * spread.error(len(r.tok_s)), r.label, len(r.tok_s))
             for r in drafted
             if (ms := r.step_ms)
         ],
-        factor,
+        spread.factor,
     )
     if fit is None:
         return None
     plain = next((r for r in runs if r.num_steps == 0 and r.tok_s), None)
-    plain_range = None
-    if plain is not None and plain.step_ms:
-        reach = factor * plain.step_ms * error(plain)
-        plain_range = Range(plain.step_ms, plain.step_ms - reach, plain.step_ms + reach)
     typical = round(statistics.median(len(r.tok_s) for r in drafted))
-    said = f"{100 * one:.1f} % between repeats"
-    said += " (assumed: nothing was repeated)" if spread is None else f" ({freedom} d.f.)"
-    if spread is not None:
-        said += f", {100 * BETWEEN_STARTS:.0f} % between starts (assumed)"
 
     def accept_len_at(num_steps: int) -> Range:
         found = acceptance.at(num_steps)
@@ -124,11 +149,89 @@ def account_of(runs: Sequence[DraftRun]) -> Account | None:
     return Account(
         running=drafted[0].running,
         fit=fit,
-        plain=plain_range,
+        plain=spread.around(plain.step_ms, len(plain.tok_s)) if plain and plain.step_ms else None,
         accept_len_at=accept_len_at,
-        new_run=math.hypot(one / math.sqrt(typical), BETWEEN_STARTS) if spread else ASSUMED_CV,
-        spread=said,
+        new_run=spread.error(typical),
+        spread=spread.said,
         deepest_known=acceptance.deepest,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """From the baseline to one run in tok/s; the parts add up to the difference exactly.
+
+    note: why the longer step stays in one part, empty where it is shared out. break_even: accept
+    length at which the run draws level; ceiling_tok_s: of a perfect draft; both by the fit where
+    there is one, else by the run's own step.
+    """
+
+    run: str
+    baseline: str
+    baseline_tok_s: float
+    measured_tok_s: float
+    accept_len: float
+    parts: tuple[Part, ...]
+    break_even: float
+    ceiling_tok_s: float
+    spread: str
+    note: str = ""
+
+
+ONE_DEPTH = "one num_steps only: drafting and fixed overhead cannot be told apart"
+NO_LONGER = "the step is no longer than a plain one: there is nothing to share out"
+TREE = "a tree of drafts: its step is on no cost line over num_steps"
+
+
+def gaps_of(runs: Sequence[DraftRun]) -> tuple[Gap, ...]:
+    """The way from the plain run to each drafted one, for runs that one account may hold.
+
+    Empty without a plain run; a drafted run without throughput or accept length is left out.
+    """
+    plain = next((r for r in runs if r.num_steps == 0 and r.tok_s), None)
+    if plain is None:
+        return ()
+    account, spread = account_of(runs), _Spread.of(runs)
+    return tuple(
+        _gap(plain, run, account if run.chain else None, spread)
+        for run in runs
+        if run.num_steps > 0 and run.tok_s and run.accept_len
+    )
+
+
+def _gap(plain: DraftRun, run: DraftRun, account: Account | None, spread: _Spread) -> Gap:
+    length, tok_s = run.accept_len or 1.0, statistics.fmean(run.tok_s)
+    base, own = plain.step_ms or 0.0, run.step_ms or 0.0
+    parts: tuple[Part, ...] = ()
+    note, needed, top = "", own / base, 1000.0 * (run.num_steps + 1) * run.running / own
+    if account is not None:
+        parts = account.parts(run.num_steps, length, tok_s)
+        needed = account.break_even(run.num_steps) or needed
+        top = account.ceiling(run.num_steps)
+    if not parts:
+        note = NO_LONGER if own <= base else ONE_DEPTH if run.chain else TREE
+        known = _acceptance([run]) if run.chain else None
+        reach = ASSUMED_CV * length
+        around = Range(length, max(length - reach, 1.0), length + reach)
+        if known is not None:
+            at = known.at(run.num_steps)
+            around = Range(length, length * at.low / at.value, length * at.high / at.value)
+        parts = whole_step(
+            spread.around(statistics.fmean(plain.tok_s), len(plain.tok_s)),
+            around,
+            spread.around(tok_s, len(run.tok_s)),
+        )
+    return Gap(
+        run.label,
+        plain.label,
+        statistics.fmean(plain.tok_s),
+        tok_s,
+        length,
+        parts,
+        needed,
+        top,
+        spread.said,
+        note,
     )
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
+from specdebug.diagnosis.account import Gap, draft_runs, gaps_of
 from specdebug.diagnosis.advice import Advice, advise
 from specdebug.diagnosis.causes import (
     Bug,
@@ -24,7 +25,8 @@ from specdebug.diagnosis.causes import (
 )
 from specdebug.diagnosis.definitions import DEFINITIONS
 from specdebug.diagnosis.facts import Case, case_from_rows
-from specdebug.diagnosis.figures import base_step_ms, baseline, cost, speculative_runs
+from specdebug.diagnosis.figures import base_step_ms, baseline, speculative_runs
+from specdebug.diagnosis.gap import RunGap, run_gap
 from specdebug.diagnosis.insights import Insight, insights
 from specdebug.diagnosis.record import HypothesisRow, NoteRow, Record, RunRow, SettingRow
 from specdebug.diagnosis.summary import Sentence, five_sentences, metric_value
@@ -36,12 +38,7 @@ from specdebug.diagnosis.verdicts import (
     closing_obstacles,
     goal_status,
 )
-from specdebug.eagle.speedup import (
-    GapAccount,
-    break_even_accept_len,
-    ceiling_tok_s,
-    gap_account,
-)
+from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 
 __all__ = ["DEFINITIONS", "PostMortem", "RunFigures", "build_post_mortem", "investigation_case"]
 
@@ -75,14 +72,6 @@ class RunFigures:
     ceiling_tok_s: float | None
     change_percent: float | None
     verdict: str
-
-
-@dataclass(frozen=True, slots=True)
-class RunGap:
-    """The gap account of one run."""
-
-    run: str
-    account: GapAccount
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,8 +195,13 @@ def build_post_mortem(
     *,
     assumed_cv: float = ASSUMED_CV,
     appendix: Mapping[str, Any] | None = None,
+    gaps: Sequence[Gap] | None = None,
 ) -> PostMortem:
-    """Build the report of an investigation from its rows. Pure: equal input, equal report."""
+    """Build the report of an investigation from its rows. Pure: equal input, equal report.
+
+    gaps: the accounts of its runs, where the caller knows which belong together; else those of the
+    runs at the load of the main one.
+    """
     case = investigation_case(record, base)
     best = _best(record)
     base_run = record.baseline
@@ -241,7 +235,7 @@ def build_post_mortem(
         bugs=known,
         runs=tuple(_figures(r, record, case, compared) for r in ordered),
         regressions=compared,
-        gaps=_gaps(case),
+        gaps=tuple(map(run_gap, gaps_of(draft_runs(case)) if gaps is None else gaps)),
         insights=(*insights(case), *_replication(record, compared, assumed_cv)),
         advice=advise(case, codes),
         settings=tuple(s for r in ordered if (s := _settings(r)) is not None),
@@ -347,26 +341,6 @@ def _figures(
         change_percent=mine.change_percent if mine else None,
         verdict=mine.verdict if mine else "",
     )
-
-
-def _gaps(case: Case) -> tuple[RunGap, ...]:
-    base, line = baseline(case), cost(case)
-    if base is None or base.tok_s is None:
-        return ()
-    out: list[RunGap] = []
-    for run in speculative_runs(case):
-        if run.tok_s is None or run.accept_len is None or not run.num_steps:
-            continue
-        account = gap_account(
-            base.tok_s,
-            run.tok_s,
-            run.accept_len,
-            run.num_steps,
-            ms_per_draft_step=line.slope_ms if line else None,
-            running=run.running,
-        )
-        out.append(RunGap(run.label, account))
-    return tuple(out)
 
 
 def _replication(

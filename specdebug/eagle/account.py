@@ -13,10 +13,11 @@ from dataclasses import dataclass
 
 from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 
-__all__ = ["Account", "Depth", "Part", "Range", "StepFit", "StepPoint", "fit_steps"]
+__all__ = ["Account", "Depth", "Part", "Range", "StepFit", "StepPoint", "fit_steps", "whole_step"]
 
 # Two-sided 95 % of a normal distribution, where the spread is taken as known.
 FACTOR = 1.96
+ACCEPTANCE = "acceptance at the plain step's cost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +147,42 @@ class Part:
     ms: Range | None = None
 
 
+def _gain(baseline: Range, accept_len: Range) -> Range:
+    """What acceptance would give if a step cost what a plain one does, in the baseline's unit."""
+    value = baseline.value * (accept_len.value - 1)
+    low = math.hypot(
+        (accept_len.value - 1) * (baseline.value - baseline.low),
+        baseline.value * (accept_len.value - accept_len.low),
+    )
+    high = math.hypot(
+        (accept_len.value - 1) * (baseline.high - baseline.value),
+        baseline.value * (accept_len.high - accept_len.value),
+    )
+    return Range(value, value - low, value + high)
+
+
+def whole_step(baseline: Range, accept_len: Range, tok_s: Range) -> tuple[Part, Part]:
+    """From the baseline to a measured figure where the step is not shared out: what acceptance
+    gives at the plain step's cost, and what the longer step takes as a whole, in tok/s."""
+    ideal = baseline.value * accept_len.value
+    gain = _gain(baseline, accept_len)
+    loss = tok_s.value - ideal
+    low = math.hypot(
+        tok_s.value - tok_s.low,
+        accept_len.value * (baseline.high - baseline.value),
+        baseline.value * (accept_len.high - accept_len.value),
+    )
+    high = math.hypot(
+        tok_s.high - tok_s.value,
+        accept_len.value * (baseline.value - baseline.low),
+        baseline.value * (accept_len.value - accept_len.low),
+    )
+    return (
+        Part(ACCEPTANCE, gain, ideal),
+        Part("all added step time", Range(loss, loss - low, loss + high), tok_s.value),
+    )
+
+
 @dataclass(frozen=True, slots=True)
 class Depth:
     """What is predicted for one num_steps. measured: a run at this depth is behind the account.
@@ -256,19 +293,31 @@ class Account:
             ends = sorted((scale * ms.low, scale * ms.high))
             return Range(scale * ms.value, ends[0], ends[1])
 
-        gain = Range(ideal - base, ideal - base, ideal - base)
+        length = self.accept_len_at(num_steps)
+        own = Range(
+            accept_len,
+            length.low * accept_len / length.value,
+            length.high * accept_len / length.value,
+        )
+        gain = _gain(Range(base, *self._baseline_ends()), own)
         # What is left is what this run has beyond its draft steps; the fit says how surely.
         left = Range(
             rest, rest - (overhead.value - overhead.low), rest + overhead.high - overhead.value
         )
         drafted = share(drafting)
         return (
-            Part("acceptance at the plain step's cost", gain, ideal),
+            Part(ACCEPTANCE, gain, ideal),
             Part(
                 "draft forwards with their verification", drafted, ideal + drafted.value, drafting
             ),
             Part("fixed overhead above a plain step", share(left), tok_s, left),
         )
+
+    def _baseline_ends(self) -> tuple[float, float]:
+        if self.plain is None:
+            raise ValueError("no baseline is known")
+        rate = 1000.0 * self.running
+        return rate / self.plain.high, rate / max(self.plain.low, 1e-9)
 
     def _tok_s(self, accept_len: float, step: float) -> float:
         return 1000.0 * accept_len * self.running / step if step > 0 else 0.0

@@ -12,13 +12,10 @@ __all__ = [
     "Best",
     "CostLine",
     "CostPoint",
-    "GapAccount",
-    "GapPart",
     "best_num_steps",
     "break_even_accept_len",
     "ceiling_tok_s",
     "cost_line",
-    "gap_account",
     "missing_cost_run",
     "plain_step_ms",
     "step_ms",
@@ -122,65 +119,6 @@ def missing_cost_run(points: Sequence[CostPoint], plain_ms: float | None) -> str
     if plain_ms is None:
         return "the same load without speculation: the plain step time is unknown"
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class GapPart:
-    """One entry of the account: what it is, tok/s won (+) or lost (-), tok/s reached after it."""
-
-    name: str
-    tok_s: float
-    reached: float
-
-
-@dataclass(frozen=True, slots=True)
-class GapAccount:
-    """How the baseline turns into the measured figure; the parts add up to the difference exactly.
-
-    First acceptance, as if a speculative step cost what a plain one does; then the loss through the
-    longer step, shared by the milliseconds that drafting and all the rest add to it.
-    """
-
-    baseline_tok_s: float
-    measured_tok_s: float
-    parts: tuple[GapPart, ...]
-    note: str = ""
-
-
-def gap_account(
-    baseline_tok_s: float,
-    measured_tok_s: float,
-    accept_len: float,
-    num_steps: int,
-    *,
-    ms_per_draft_step: float | None = None,
-    running: float = 1.0,
-) -> GapAccount:
-    """Account for the way from baseline to measured, in tok/s.
-
-    Without `ms_per_draft_step` drafting and the rest stay one part, and the note says so.
-    """
-    _positive(baseline_tok_s=baseline_tok_s, measured_tok_s=measured_tok_s, accept_len=accept_len)
-    plain = plain_step_ms(baseline_tok_s, running)
-    added = step_ms(accept_len, measured_tok_s, running) - plain
-    ideal = baseline_tok_s * accept_len
-    loss = measured_tok_s - ideal
-    gained = GapPart("acceptance at the plain step's cost", ideal - baseline_tok_s, ideal)
-    if ms_per_draft_step is None or added <= 0:
-        note = (
-            "one num_steps only: drafting and fixed overhead cannot be told apart"
-            if ms_per_draft_step is None
-            else "the step is no longer than a plain one: there is nothing to share out"
-        )
-        whole = GapPart("all added step time", loss, measured_tok_s)
-        return GapAccount(baseline_tok_s, measured_tok_s, (gained, whole), note)
-    drafting = loss * max(ms_per_draft_step, 0.0) * num_steps / added
-    parts = (
-        gained,
-        GapPart("draft forwards", drafting, ideal + drafting),
-        GapPart("verification and unexplained overhead", loss - drafting, measured_tok_s),
-    )
-    return GapAccount(baseline_tok_s, measured_tok_s, parts)
 
 
 @dataclass(frozen=True, slots=True)

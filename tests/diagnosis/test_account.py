@@ -2,6 +2,8 @@ import math
 import random
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from specdebug.diagnosis.account import (
     DraftRun,
@@ -9,6 +11,7 @@ from specdebug.diagnosis.account import (
     accounts_by_batch,
     crossover,
     draft_runs,
+    gaps_of,
     missing_run,
 )
 from specdebug.diagnosis.facts import Measured, case_from_rows
@@ -126,3 +129,53 @@ def test_three_runs_predict_every_depth_of_a_simulated_engine() -> None:
         assert truth in account.as_good(), f"best {best.num_steps}, truth {truth}"
         assert len(account.as_good()) < 8, "a range that tells nothing apart predicts nothing"
     assert inside / total >= 0.95
+
+
+FIGURE = st.floats(10, 500)
+
+
+@settings(deadline=None, max_examples=50)
+@given(FIGURE, FIGURE, st.floats(1, 2), st.floats(1, 8), st.integers(2, 16), st.booleans())
+def test_the_parts_of_every_gap_add_up_and_lie_in_their_ranges(
+    base: float, measured: float, first: float, length: float, steps: int, two_depths: bool
+) -> None:
+    runs = [DraftRun("base", 0, (base,)), DraftRun("one", steps, (measured,), length)]
+    if two_depths:
+        runs.insert(1, DraftRun("first", 1, (measured * 1.1,), first))
+    found = gaps_of(runs)
+    assert [g.run for g in found] == [r.label for r in runs if r.num_steps]
+    for gap in found:
+        total = gap.baseline_tok_s + sum(p.tok_s.value for p in gap.parts)
+        assert total == pytest.approx(gap.measured_tok_s)
+        assert gap.parts[-1].reached == pytest.approx(gap.measured_tok_s)
+        for part in gap.parts:
+            assert part.tok_s.low <= part.tok_s.value <= part.tok_s.high
+        assert len(gap.parts) == (2 if gap.note else 3)
+
+
+def test_most_of_the_storys_gap_is_neither_acceptance_nor_drafting() -> None:
+    one, deep = gaps_of([PLAIN, R1, R2])
+    assert [round(p.tok_s.value, 1) for p in one.parts] == [54.0, -4.6, -82.6]
+    assert one.parts[2].tok_s.high < -70
+    assert one.note == ""
+    assert one.break_even == pytest.approx(2.535, abs=0.001)
+    drafting, rest = deep.parts[1:]
+    shared = drafting.tok_s.value / (drafting.tok_s.value + rest.tok_s.value)
+    assert shared == pytest.approx(13.41 / 29.57, abs=0.001)
+
+
+def test_a_longer_step_stays_in_one_part_where_nothing_can_share_it_out_and_says_why() -> None:
+    (alone,) = gaps_of([PLAIN, R1])
+    assert alone.note.startswith("one num_steps only")
+    (tree,) = gaps_of([PLAIN, DraftRun("t", 4, (70.0,), 2.4, chain=False)])
+    assert tree.note.startswith("a tree")
+    (short,) = gaps_of([PLAIN, DraftRun("s", 1, (180.0,), 1.6)])
+    assert short.note.startswith("the step is no longer")
+    for gap in (alone, tree, short):
+        loss = gap.parts[1].tok_s
+        assert loss.low < loss.value < loss.high
+
+
+def test_without_a_plain_run_or_an_accept_length_there_is_no_gap() -> None:
+    assert gaps_of([R1, R2]) == ()
+    assert gaps_of([PLAIN, DraftRun("R3", 15, (54.8,))]) == ()

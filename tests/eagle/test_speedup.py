@@ -1,6 +1,4 @@
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from specdebug.eagle.speedup import (
     CostPoint,
@@ -8,7 +6,6 @@ from specdebug.eagle.speedup import (
     break_even_accept_len,
     ceiling_tok_s,
     cost_line,
-    gap_account,
     missing_cost_run,
     plain_step_ms,
     step_ms,
@@ -62,35 +59,6 @@ def test_a_missing_baseline_is_named_and_a_complete_account_lacks_nothing() -> N
     assert "without speculation" in missing
     assert missing_cost_run(points, 11.1) is None
     assert "speculative run" in (missing_cost_run([], None) or "")
-
-
-@settings(deadline=None)
-@given(
-    st.floats(10, 500),
-    st.floats(10, 500),
-    st.floats(1, 8),
-    st.integers(1, 16),
-    st.one_of(st.none(), st.floats(0, 5)),
-)
-def test_the_gap_account_adds_up(
-    base: float, measured: float, length: float, steps: int, slope: float | None
-) -> None:
-    account = gap_account(base, measured, length, steps, ms_per_draft_step=slope)
-    assert base + sum(p.tok_s for p in account.parts) == pytest.approx(measured)
-    assert account.parts[-1].reached == pytest.approx(measured)
-    longer = step_ms(length, measured) > plain_step_ms(base)
-    assert bool(account.note) == (slope is None or not longer)
-
-
-def test_most_of_the_storys_gap_is_neither_acceptance_nor_drafting() -> None:
-    account = gap_account(90, 56.8, 1.6, 1, ms_per_draft_step=0.894)
-    assert [round(p.tok_s, 1) for p in account.parts] == [54.0, -4.6, -82.6]
-
-
-def test_the_loss_is_shared_by_milliseconds() -> None:
-    account = gap_account(90, 46.7, 1.9, 15, ms_per_draft_step=0.894)
-    drafting, rest = (p.tok_s for p in account.parts[1:])
-    assert drafting / (drafting + rest) == pytest.approx(13.41 / 29.57, abs=0.001)
 
 
 def test_the_best_depth_lies_between_the_measured_ones() -> None:

@@ -11,6 +11,7 @@ from django.urls import reverse
 from experiments import queries
 from experiments.models import AcceptanceCurve, Investigation
 from experiments.reports.accounts import account_page
+from experiments.reports.document import document
 from experiments.story import recorded
 from tests.pages.conftest import Story
 
@@ -52,12 +53,28 @@ def test_the_run_with_other_layers_and_no_accept_length_stays_out_of_the_account
     (family,) = [f for f in shown.families if f.account]
     assert family.best is not None
     assert family.best.num_steps == 3
-    assert {g.run.run.label for g in family.gaps} == {"R1", "R2"}
+    assert {g.run: g.measured_tok_s for g in family.gaps} == {"R1": 56.8, "R2": 46.7}
     assert all(
-        abs(90 + sum(p.tok_s.value for p in g.parts) - g.run.figures.tok_s.mean) < 1e-6
-        for g in family.gaps
-        if g.run.figures.tok_s
+        abs(90 + sum(p.tok_s.value for p in g.parts) - g.measured_tok_s) < 1e-6 for g in family.gaps
     )
+
+
+def test_page_report_run_page_and_api_tell_one_account(
+    browser: Client, kimi: Investigation
+) -> None:
+    page = queries.investigation_page(kimi.slug)
+    shown = {g.run: g for f in account_page(page).families for g in f.gaps}
+    told = {g["run"]: g["account"] for g in document(page).told["gaps"]}
+    served = browser.get(f"/api/v1/investigations/{kimi.slug}/gap").json()["items"]
+    assert {g["run"]: g["account"] for g in served} == told
+    assert set(shown) == set(told) == {"R1", "R2"}
+    for label, gap in shown.items():
+        parts = [(p["name"], p["tok_s"], p["low"], p["high"]) for p in told[label]["parts"]]
+        assert parts == [(p.name, p.tok_s.value, p.tok_s.low, p.tok_s.high) for p in gap.parts]
+        number = int(label[1:])
+        drawn = browser.get(reverse("run", args=[kimi.slug, number])).content.decode()
+        for part in gap.parts:
+            assert f"{part.tok_s.value:+.1f} (".replace("-", "−") in drawn
 
 
 def test_one_depth_gives_no_account_and_names_the_run_that_would(
