@@ -145,10 +145,12 @@ def test_keys_lead_to_the_search_and_to_pages(opened: Any) -> None:
     page.keyboard.type("aux layer")
     page.keyboard.press("Enter")
     page.wait_for_url("**/search/?q=aux+layer")
+    assert page.locator("#q").input_value() == "aux layer"
     page.locator("body").click(position={"x": 5, "y": 500})
     page.keyboard.press("g")
     page.keyboard.press("f")
     page.wait_for_url("**/findings/")
+    assert "finding" in page.locator("h1").inner_text().lower()
 
 
 def test_the_first_tab_shows_the_way_past_the_head(opened: Any) -> None:

@@ -1,5 +1,6 @@
 """Benchmark output in every shape it was seen in."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -7,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specdebug.sglang.bench_tables import is_baseline, value_of
-from specdebug.sglang.benches import read_benches
+from specdebug.sglang.benches import BenchReport, read_benches
+from specdebug.sglang.pasted import as_text
 
 DATA = Path(__file__).parents[1] / "data" / "sglang"
 
@@ -189,16 +191,31 @@ def test_labels_that_name_a_baseline() -> None:
         assert not is_baseline(label), label
 
 
+def read_within(content: str | bytes) -> BenchReport:
+    """What is read of any content: rows on lines that there are, in order, with finite figures."""
+    found = read_benches(content)
+    count = len(as_text(content).split("\n"))
+    places = [run.line for run in found.runs]
+    assert places == sorted(places)
+    assert all(1 <= line <= count for line in places)
+    assert all(1 <= line <= count and why for line, why in found.problems)
+    for run in found.runs:
+        for figure in (run.output_tok_s, run.accept_len, run.step_ms):
+            assert figure is None or math.isfinite(figure)
+    return found
+
+
 @given(st.one_of(st.text(max_size=400), st.binary(max_size=400)))
 @settings(deadline=None)
-def test_no_content_raises(content: str | bytes) -> None:
-    read_benches(content)
+def test_any_content_is_read_to_rows_of_its_own_lines(content: str | bytes) -> None:
+    read_within(content)
 
 
 @given(st.text(alphabet="|-:. \n\t,tok/s1accept len", max_size=300))
 @settings(deadline=None)
-def test_no_table_raises(text: str) -> None:
-    read_benches("tok/s | accept len\n" + text)
+def test_any_table_is_read_and_a_whole_row_above_it_is_not_lost(text: str) -> None:
+    found = read_within("tok/s | accept len\n56.8 | 1.6\n\n" + text)
+    assert (found.runs[0].output_tok_s, found.runs[0].accept_len) == (56.8, 1.6)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from specdebug.sglang.flags import parse_command
 from specdebug.sglang.metrics import read_metrics
+from specdebug.sglang.pasted import as_text
 from specdebug.sglang.vllm import as_sglang_flags, conditional, counters, read_vllm_log
 
 NEW = (
@@ -86,5 +87,9 @@ def test_its_flags_become_a_chain_with_one_more_position() -> None:
 
 
 @given(st.text(max_size=300))
-def test_no_log_raises(text: str) -> None:
-    read_vllm_log("SpecDecoding metrics: Mean acceptance length: 1" + text)
+def test_any_log_is_read_to_lines_that_it_has(text: str) -> None:
+    whole = "SpecDecoding metrics: Mean acceptance length: 1" + text + "\n" + NEW
+    log, lines = read_vllm_log(whole), as_text(whole).split("\n")
+    assert log.total_lines == len(lines)
+    assert all(row.text.strip() in lines[row.line - 1] for row in log.spec)
+    assert (log.spec[-1].line, log.spec[-1].accept_len) == (log.total_lines, 1.8)
