@@ -50,6 +50,10 @@ def board(*, severity: str = "", state: str = "", code: str = "", page: str = "1
         rows = rows.filter(state=state)
     if code:
         rows = rows.filter(code=code)
-    # Only what pages show: a finding's evidence can be long.
-    rows = rows.defer("evidence", "investigation__context", "investigation__shown")
+    # Only what the page shows: a finding's evidence and a run's plan can be long.
+    rows = rows.only(
+        *("code", "severity", "state", "statement", "updated_at"),
+        *("investigation__slug", "investigation__title"),
+        *(f"{link}__number" for link in ("opened_in", "seen_in", "fixed_in")),
+    )
     return Board(Paginator(rows, PER_PAGE).get_page(page), counts, severity, state, code)

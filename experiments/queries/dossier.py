@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any, TypeVar
 
 from django.db.models import ForeignKey, Model
@@ -163,11 +163,16 @@ def tie(rows: Iterable[Model]) -> None:
     held = list(rows)
     known = {(type(row), row.pk): row for row in held}
     for row in held:
-        for field in row._meta.concrete_fields:
-            if isinstance(field, ForeignKey):
-                other = known.get((field.related_model, getattr(row, field.attname)))
-                if other is not None:
-                    setattr(row, field.name, other)
+        for field in _keys(type(row)):
+            other = known.get((field.related_model, row.__dict__.get(field.attname)))
+            if other is not None:
+                field.set_cached_value(row, other)
+
+
+@cache
+def _keys(model: type[Model]) -> tuple[ForeignKey[Any, Any], ...]:
+    """A model's foreign keys."""
+    return tuple(f for f in model._meta.concrete_fields if isinstance(f, ForeignKey))
 
 
 def dossier(investigation: Investigation) -> Dossier:

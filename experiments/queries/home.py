@@ -191,7 +191,10 @@ def _worse(now: datetime) -> tuple[FindingEvent, ...]:
     )
     return tuple(
         rows.select_related("finding__investigation", "run")
-        .defer("finding__evidence", "finding__investigation__context", "run__server_info")
+        .only(
+            *("at", "finding__code", "finding__severity", "finding__statement"),
+            *("finding__investigation__slug", "finding__investigation__title", "run__number"),
+        )
         .order_by("-pk")[:MOST_WORSE]
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from django.db.models import Model, Q, QuerySet
+from django.db.models import Exists, Model, OuterRef, Q, QuerySet
 
 from experiments.models import (
     ConfigEntry,
@@ -39,7 +39,7 @@ class Kind:
     """One kind of object: its table, its fields, and the columns in which free text is looked for.
 
     prefixes: fields of a family, as metrics.NAME; orders: what rows can be ordered by; left:
-    wide columns that a list does not show.
+    wide columns that a list does not show; of other rows only what names them is read.
     """
 
     name: str
@@ -58,13 +58,15 @@ class Kind:
 
 def _metric(term: Term, name: str) -> Q:
     """Runs by one of their metrics; != and NOT also hold for a run that lacks it."""
-    rows = MetricSummary.objects.filter(name=name)
+    # Asked of one run at a time, by the index of run and name, so that a list in the order of a
+    # metric can stop at its first piece.
+    rows = MetricSummary.objects.filter(name=name, run=OuterRef("pk"))
     if term.operator in ("known", "unknown"):
-        has = Q(pk__in=rows.values("run_id"))
+        has = Q(Exists(rows))
         return has if term.operator == "known" else ~has
     if term.operator == "!=":
         return ~_metric(Term(term.field, "in", term.values, term.place), name)
-    return Q(pk__in=rows.filter(numbers("value", term)).values("run_id"))
+    return Q(Exists(rows.filter(numbers("value", term))))
 
 
 def _parameter(term: Term, name: str) -> Q:
@@ -107,6 +109,15 @@ def _shown_finding(term: Term) -> Q:
     events = Finding.objects.filter(matching, events__run__isnull=False)
     held = Q(pk__in=events.values("events__run_id"))
     return ~held if term.operator == "!=" else held
+
+
+def _unnamed(link: str, model: type[Model]) -> tuple[str, ...]:
+    """The columns of a linked row that neither name it nor lead to its page."""
+    named = {"id", "slug", "number", "title", "state", "investigation"}
+    return tuple(f"{link}__{f.name}" for f in model._meta.concrete_fields if f.name not in named)
+
+
+OF_INVESTIGATION = _unnamed("investigation", Investigation)
 
 
 KINDS: Mapping[str, Kind] = {
@@ -158,7 +169,14 @@ KINDS: Mapping[str, Kind] = {
             orders={"created": "pk", "label": "number", "title": "title"},
             left=(
                 *("plan", "server_info", "argv", "env", "versions", "shown", "untried"),
-                *("preflight", "provenance", "investigation__shown", "investigation__notes"),
+                *(
+                    "preflight",
+                    "provenance",
+                    "gpus",
+                    "accept_lengths",
+                    "investigation__shown",
+                    "investigation__notes",
+                ),
                 "investigation__context",
             ),
         ),
@@ -176,6 +194,7 @@ KINDS: Mapping[str, Kind] = {
             },
             related=("investigation",),
             orders={"created": "pk", "label": "number"},
+            left=OF_INVESTIGATION,
         ),
         Kind(
             "finding",
@@ -195,6 +214,10 @@ KINDS: Mapping[str, Kind] = {
             },
             related=("investigation", "opened_in", "seen_in", "fixed_in"),
             orders={"created": "pk", "updated": "updated_at", "code": "code"},
+            left=(
+                *OF_INVESTIGATION,
+                *(c for link in ("opened_in", "seen_in", "fixed_in") for c in _unnamed(link, Run)),
+            ),
         ),
         Kind(
             "event",
@@ -210,6 +233,7 @@ KINDS: Mapping[str, Kind] = {
             },
             related=("investigation",),
             orders={"created": "pk"},
+            left=OF_INVESTIGATION,
         ),
         Kind(
             "evidence",
@@ -227,6 +251,7 @@ KINDS: Mapping[str, Kind] = {
             },
             related=("investigation", "run", "blob"),
             orders={"created": "pk", "name": "name"},
+            left=(*OF_INVESTIGATION, *_unnamed("run", Run)),
         ),
     )
 }

@@ -86,6 +86,15 @@ class Line:
     cells: tuple[Cell, ...]
     differs: bool
 
+    @property
+    def alike(self) -> Cell | None:
+        """The one value that all runs are known to have, None where that cannot be said."""
+        first = self.cells[0]
+        same = not first.overridden and all(
+            c.known and not c.overridden and c.value == first.value for c in self.cells
+        )
+        return first if same else None
+
 
 @dataclass(frozen=True, slots=True)
 class Comparing:

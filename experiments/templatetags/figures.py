@@ -11,7 +11,6 @@ from django import template
 from django.contrib.messages.storage.base import Message
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
-from django.utils.timesince import timesince
 from django.utils.timezone import now
 
 from experiments.models import Prediction
@@ -24,6 +23,15 @@ register = template.Library()
 DASH = "–"
 # A value longer than this is cut in tables; the whole of it stands in the title.
 LONGEST_VALUE = 160
+# Seconds of each unit of time, the longest first.
+SPANS = (
+    (365.25 * 86400, "years"),
+    (365.25 / 12 * 86400, "months"),
+    (7 * 86400, "weeks"),
+    (86400, "days"),
+    (3600, "hours"),
+    (60, "minutes"),
+)
 
 
 def _known(value: float | None) -> TypeGuard[float]:
@@ -112,9 +120,12 @@ def ago(value: datetime | None) -> SafeString:
 
 
 def _since(value: datetime) -> str:
-    """Seconds while they matter, then what Django says."""
-    seconds = (now() - value).total_seconds()
-    return f"{max(0, seconds):.0f} s" if seconds < 120 else timesince(value, now(), depth=1)
+    """In the largest unit of which there are two."""
+    seconds = max(0.0, (now() - value).total_seconds())
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    size, unit = next((s, u) for s, u in SPANS if seconds >= 2 * s)
+    return f"{seconds // size:.0f} {unit}"
 
 
 @register.filter

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from django import template
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
@@ -43,6 +45,7 @@ NAMES = {
 
 
 @register.simple_tag
+@lru_cache(maxsize=256)
 def icon(name: str) -> SafeString:
     """The drawing for a severity, a state or a kind of step; empty for a name without one."""
     shape = SHAPES.get(NAMES.get(name, name))
@@ -53,3 +56,15 @@ def icon(name: str) -> SafeString:
         '<path fill-rule="evenodd" d="{}"/></svg>',
         shape,
     )
+
+
+@register.simple_tag
+def badge(name: object, words: object = "") -> SafeString:
+    """A severity or a state as its word with its drawing; `words`: what is said instead of it."""
+    return _badge(str(name), str(words or name))
+
+
+# A list of 50 rows shows hundreds of them, and there are few dozens of different ones.
+@lru_cache(maxsize=1024)
+def _badge(name: str, words: str) -> SafeString:
+    return format_html('<span class="badge {}">{}{}</span>', name, icon(name), words)
