@@ -117,6 +117,8 @@ _QUOTED = regex(r"^(?:>\s*)+|^[-*\u2022]\s+")
 # A sentence within JSON is somebody's note on the figures, not the figures.
 _MEMBER = regex(r'"[\w. -]{1,80}"\s*:')
 _LONGEST_LABEL = 80
+_ONE_AT_A_TIME = regex(r"(?i)one request at a time|concurrency of 1\b|single request")
+_SAYS = regex(r"(?i)\d|one request|single request")  # no line without either says a figure
 
 
 def _label(line: str) -> str | None:
@@ -146,7 +148,7 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
                 out.append((first, number - 1, {"extra": {}, **current}))
             current = {}
             continue
-        if len(plain) > 400 or _MEMBER.match(plain):
+        if len(plain) > 400 or not _SAYS.search(plain) or _MEMBER.match(plain):
             continue
         if not current and (told := _sentence(plain)):
             out += [(number, number, fields) for fields in told]
@@ -167,7 +169,7 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
         if "output_tok_s" in found:
             current.setdefault("label", _label(plain))
         current |= found
-        if re.search(r"(?i)one request at a time|concurrency of 1\b|single request", plain):
+        if _ONE_AT_A_TIME.search(plain):
             current.setdefault("max_concurrency", 1)
             first = first or number
     return out

@@ -96,6 +96,9 @@ def typed(field: str, value: float) -> Any:
 
 Found = tuple[int, int, dict[str, Any]]
 
+_GAP = regex(r"\s{2,}")
+_CELL = regex(r"\S+(?: \S+)*")
+
 
 def printed_tables(lines: list[str]) -> list[Found]:
     """(first line, last line, fields) of each `Serving Benchmark Result` table; extra keys kept."""
@@ -142,11 +145,12 @@ def pipe_tables(lines: list[str]) -> list[Found]:
     for split in (_by_pipe, _by_tab, _by_comma, _by_space):
         at = 0
         while at < len(lines):
-            header = split(lines[at])
+            header = split(lines[at]) if lines[at] else None
             names = _columns(header) if header else None
             if names is None or header is None:
                 at += 1
                 continue
+            titles = lines[at]
             at += 1
             while at < len(lines):
                 cells = split(lines[at])
@@ -155,6 +159,8 @@ def pipe_tables(lines: list[str]) -> list[Found]:
                 if all(re.fullmatch(r":?-+:?", cell) for cell in cells if cell):
                     at += 1
                     continue
+                if split is _by_space and len(cells) < len(header):
+                    cells = _below(titles, lines[at])
                 fields = _row(names, header, cells)
                 if fields is None:
                     break
@@ -215,5 +221,26 @@ def _by_comma(line: str) -> list[str] | None:
 
 
 def _by_space(line: str) -> list[str] | None:
-    cells = re.split(r"\s{2,}", line.strip()) if len(line) < 4_000 else []
+    if "  " not in line and "\t" not in line:
+        return None
+    cells = _GAP.split(line.strip()) if len(line) < 4_000 else []
     return cells if len(cells) > 1 else None
+
+
+def _below(titles: str, line: str) -> list[str]:
+    """The cells of a line of fixed width by the title each stands under; blank where none does."""
+    columns = [match.span() for match in _CELL.finditer(titles)]
+    cells = [""] * len(columns)
+    free = 0
+    for match in _CELL.finditer(line):
+        if free == len(columns):
+            break
+        start, end = match.span()
+
+        def apart(at: int, start: int = start, end: int = end) -> int:
+            return max(columns[at][0] - end, start - columns[at][1])
+
+        at = min(range(free, len(columns)), key=apart)
+        cells[at] = match[0]
+        free = at + 1
+    return cells

@@ -75,6 +75,7 @@ class BenchReport:
 
 _FIELDS = frozenset(f.name for f in fields(BenchRun)) - {"kind", "line", "server_info", "extra"}
 _NAMESPACE = regex(r"\b(dataset_name|disable_ignore_eos|max_concurrency|tag)=('[^']*'|\w+)")
+_CLIENT = regex(r"bench|[=$]")  # a line of the client's command, or a variable in one
 _MODULES = ("sglang.bench_serving", "sglang.benchmark.serving", "bench_serving.py")
 
 
@@ -304,7 +305,7 @@ def _commands(content: str) -> list[BenchRun]:
     if not any(sign in content for sign in signs):
         return []
     runs = []
-    for command in shell.commands(content):
+    for command in shell.commands(content, _CLIENT):
         texts = [word.text for word in command.words]
         start = next(
             (

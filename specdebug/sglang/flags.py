@@ -87,6 +87,9 @@ _VLLM_FLAGS: dict[str, tuple[str, str]] = {
 }
 _SIZES = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _SIZES |= {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
+# A line without any of these launches nothing, sets no variable and holds no flag.
+_TELLING = regex(r"[-=$]|sglang|vllm|serve|launch")
+_IMAGE = regex(r"(?:[\w.-]+/)*vllm-openai(?:[:@]\S+)?$")
 _NUMBER = regex(r"-\d+$|-\d*\.\d+$")
 
 
@@ -107,10 +110,16 @@ def parse_command(text: str) -> list[LaunchCommand]:
 
     Returns an empty list when there is none; never raises on bad input.
     """
+    return list(_parsed(text[: shell.MAX_TEXT]))
+
+
+@lru_cache(maxsize=2)
+def _parsed(text: str) -> tuple[LaunchCommand, ...]:
+    """The launches in `text`; a paste is read once to tell what it is and once more for them."""
     launches: list[LaunchCommand] = []
-    for command in _joined(shell.commands(text)):
+    for command in _joined(shell.commands(text, _TELLING)):
         launches += _launches(command.words, command.variables, command.problems, depth=0)
-    return launches
+    return tuple(launches)
 
 
 def _joined(commands: list[shell.Command]) -> list[shell.Command]:
@@ -190,7 +199,7 @@ def _launcher(texts: Sequence[str]) -> tuple[int | None, Engine]:
         if base == "launch_server" and following.startswith("-"):
             return at + 1, "sglang"
         # An image whose entry point is the server: only flags follow it.
-        if re.match(r"(?:[\w.-]+/)*vllm-openai(?:[:@]\S+)?$", text) and following.startswith("-"):
+        if "vllm-openai" in text and _IMAGE.match(text) and following.startswith("-"):
             return at + 1, "vllm"
     return None, "unknown"
 

@@ -45,12 +45,15 @@ def json_values(text: str) -> Iterator[tuple[int, Any]]:
         except ValueError:
             pass
     decoder = json.JSONDecoder()
-    at = failed = 0
+    at = failed = counted = 0
+    line = 1
+    brace = bracket = -1  # the next of each at or behind `at`; the length of the text for none
     while failed < _TRIES:
-        starts = [i for i in (text.find("{", at), text.find("[{", at)) if i >= 0]
-        if not starts:
+        brace = _next(text, "{", at, brace)
+        bracket = _next(text, "[{", at, bracket)
+        at = min(brace, bracket)
+        if at == len(text):
             return
-        at = min(starts)
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
@@ -61,8 +64,18 @@ def json_values(text: str) -> Iterator[tuple[int, Any]]:
                 return
             at = following + 1
             continue
-        yield text.count("\n", 0, at) + 1, value
+        line += text.count("\n", counted, at)
+        counted = at
+        yield line, value
         at = end
+
+
+def _next(text: str, sign: str, at: int, known: int) -> int:
+    """Where `sign` comes next, looked for once and not again from every place before it."""
+    if known >= at:
+        return known
+    found = text.find(sign, at)
+    return len(text) if found < 0 else found
 
 
 def number(value: Any) -> float | None:

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -13,20 +14,25 @@ from specdebug.sglang.patterns import regex
 from specdebug.sglang.shell_lines import environment_of, folded, uncommented
 from specdebug.sglang.shell_words import OPERATORS, Operator, Redirect, Word, words_of
 
-__all__ = ["Command", "Word", "commands"]
+__all__ = ["MAX_TEXT", "Command", "Word", "commands"]
 
-_MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
-_MAX_GROWN = 4 * _MAX_TEXT
+MAX_TEXT = 200_000  # no command is longer; what follows is not looked at
+_MAX_GROWN = 4 * MAX_TEXT
 _MAX_VARIABLES = 300  # set in one text; further ones are not remembered
 _QUOTED_LINES = 60
 _LAUNCHES = regex(r"sglang|vllm|\bsh\b|bash")
 _PROMPT = regex(r"^\s*(?:(?:\([\w.-]+\)\s*)?(?:[\w.-]+@[\w.-]+:?[^\s$#]*)?[$#]\s+|>\s+|\++\s+)")
+_PROMPTED = regex(r"[@$#>|:]|^(?:command|args|entrypoint|CMD|ENTRYPOINT|cmd|script|run)\b")
 _COMPOSE = regex(r"^[\w.-]+\s+\|\s(?=\s*(?:\+|python|sglang|vllm))")
 _YAML_KEY = regex(
     r"^\s*(?:-\s+)?(?:command|args|entrypoint|CMD|ENTRYPOINT|cmd|script|run)\s*:?\s*"
     r"(?:[>|][+-]?\s*$|(?=\S))"
 )
 _YAML_ITEM = regex(r"^(\s*)-\s+(?P<item>\S.*?)\s*$")
+_KEY = regex(r"[\w.-]+\s*:(?:\s|$)")
+_FLAG = regex(r"^--?[a-z]")
+_ASSIGNED = regex(r"^([A-Za-z_]\w*)=(.*)$", re.DOTALL)
+_LONE = regex(r"[ \t]*[A-Za-z_]\w*=[\w./:-]*[ \t]*")  # an assignment with nothing to expand
 _VARIABLE = regex(r"\$(?:\{(\w+)(?:\[[@*]\]|:?-([^}]*))?\}|(\w+))")
 _ONLY_VARIABLE = regex(r"\$(?:\{\w+(?:\[[@*]\])?\}|\w+)")
 _ARRAY = regex(r"^[ \t]*(\w+)\+?=\(([^()]{0,20000})\)[ \t]*$", re.MULTILINE)
@@ -57,9 +63,12 @@ class Command:
     variables: dict[str, str] = field(default_factory=dict)
 
 
-def commands(text: str) -> list[Command]:
-    """Every simple command in `text`; lists in YAML or JSON count as one command each."""
-    text = text[:_MAX_TEXT].lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+def commands(text: str, telling: re.Pattern[str] | None = None) -> list[Command]:
+    """Every simple command in `text`; lists in YAML or JSON count as one command each.
+
+    Lines in which `telling` finds nothing are not split: one empty word stands for a row of them.
+    """
+    text = text[:MAX_TEXT].lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     problems: list[tuple[int, str]] = []
     fixed = _DASHES.sub("--", text.translate(_TYPOGRAPHY))
     if fixed != text:
@@ -73,7 +82,7 @@ def commands(text: str) -> list[Command]:
     arrays, lines = _arrays(lines)
     found, rest = _listed(lines)
     environment = environment_of(lines)
-    found += _shell(rest, problems, arrays)
+    found += _shell(rest, problems, arrays, telling)
     for command in found:
         command.variables = environment | command.variables
     found.sort(key=lambda command: command.words[0].line)
@@ -104,8 +113,8 @@ def _listed(lines: list[str]) -> tuple[list[Command], list[str]]:
             rest[number - 1] = ""
     run: list[tuple[int, str]] = []
     for number, line_text in enumerate([*rest, ""], 1):
-        item = _YAML_ITEM.match(line_text)
-        if item and not re.match(r"[\w.-]+\s*:(?:\s|$)", item["item"]):
+        item = _YAML_ITEM.match(line_text) if "-" in line_text else None
+        if item and not _KEY.match(item["item"]):
             run.append((number, item["item"]))
             continue
         quiet = not line_text.strip() or line_text.strip().startswith("#")
@@ -164,23 +173,27 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
     start = 0
     parts: list[tuple[str, bool]] = []
     quote, launches = "", False
+    closing = {sign: _next_with(sign, lines) for sign in "'\""}
     for number, raw in enumerate(lines, 1):
+        if (not raw or raw.isspace()) and not (parts and parts[-1][1]):
+            if parts:
+                yield start, "\n".join(part for part, _ in parts)
+                parts = []
+            continue
         line = _COMPOSE.sub("", raw) if "|" in raw else raw
         if parts and lines[start - 1].startswith("> "):
             line = line.removeprefix(">")  # a quoted reply, quoted line by line
         if not parts:
-            line = _PROMPT.sub("", line)
-            line = _YAML_KEY.sub("", line) if _YAML_KEY.match(line) else line
+            line = _unprompted(line)
         stripped = line.strip()
         goes_on = bool(parts) and parts[-1][1]
         if parts and not goes_on:
-            if re.match(r"^--?[a-z]", stripped) and any(p.strip() for p, _ in parts[:3]):
+            if _FLAG.match(stripped) and any(p.strip() for p, _ in parts[:3]):
                 problems.append((number, f"line {number} {_NO_BACKSLASH}"))
             else:
                 yield start, "\n".join(part for part, _ in parts)
                 parts = []
-                line = _PROMPT.sub("", raw)
-                line = _YAML_KEY.sub("", line) if _YAML_KEY.match(line) else line
+                line = _unprompted(raw)
                 stripped = line.strip()
         if not parts:
             start = number
@@ -196,14 +209,26 @@ def _logical_lines(lines: list[str], problems: list[tuple[int, str]]) -> Iterato
         quote = _open_quote(body, quote)
         launches = launches or _LAUNCHES.search(body) is not None
         # A quote of a launch that a later line closes; an apostrophe in prose opens none.
-        spans = (
-            quote
-            and launches
-            and any(quote in line for line in lines[number : number + _QUOTED_LINES])
-        )
+        spans = quote and launches and closing[quote][number] <= number + _QUOTED_LINES
         parts.append((body, bool(ends or spans)))
     if parts:
         yield start, "\n".join(part for part, _ in parts)
+
+
+def _unprompted(line: str) -> str:
+    """The line without a shell's prompt or the YAML key in front of a command."""
+    if line[:1].isalnum() and not _PROMPTED.search(line):
+        return line
+    return _YAML_KEY.sub("", _PROMPT.sub("", line), count=1)
+
+
+def _next_with(sign: str, lines: list[str]) -> list[int]:
+    """By the number of a line: the number of the next line below it that holds `sign`."""
+    never = len(lines) + _QUOTED_LINES + 1
+    found = [never] * (len(lines) + 1)
+    for number in range(len(lines) - 1, -1, -1):
+        found[number] = number + 1 if sign in lines[number] else found[number + 1]
+    return found
 
 
 def _open_quote(text: str, quote: str) -> str:
@@ -243,19 +268,34 @@ def _split(word: Word, variables: dict[str, str]) -> list[Word]:
 
 
 def _shell(
-    lines: list[str], problems: list[tuple[int, str]], arrays: dict[str, str]
+    lines: list[str],
+    problems: list[tuple[int, str]],
+    arrays: dict[str, str],
+    telling: re.Pattern[str] | None,
 ) -> list[Command]:
     found: list[Command] = []
     variables: dict[str, str] = dict(arrays)
     shared = list(problems)
     grown = 0
-    logical: list[tuple[int, str]] = []
-    for start, text in _logical_lines(lines, shared):
-        logical.append((start, text))
+    logical = list(_logical_lines(lines, shared))
+    shared.sort(key=lambda problem: problem[0])
+    numbers = [number for number, _ in shared]
+    known: dict[str, str] = dict(variables)  # what the commands since the last assignment share
     for start, text in logical:
         if not text.strip():
             continue
-        text = _SUM.sub(lambda match: re.sub(r"\s", "", match[0]), text)
+        if telling is not None and telling.search(text) is None:
+            if not found or found[-1].words[0].text:
+                found.append(Command([Word("", start)]))
+            continue
+        if _LONE.fullmatch(text):
+            name, _, value = text.strip().partition("=")
+            if len(variables) < _MAX_VARIABLES:
+                variables[name] = value
+                known = {}
+            continue
+        if "$((" in text:
+            text = _SUM.sub(lambda match: re.sub(r"\s", "", match[0]), text)
         for words, odd in _simple_commands(text, start):
             expanded = [part for word in words for part in _split(word, variables)]
             grown += sum(len(word.text) for word in expanded)
@@ -265,10 +305,12 @@ def _shell(
             if assignments is not None:
                 if len(variables) < _MAX_VARIABLES:
                     variables |= assignments
+                    known = {}
                 continue
+            known = known or dict(variables)
             last = max(word.line for word in expanded)
-            command = Command(expanded, odd, dict(variables))
-            command.problems += [p for p in shared if start <= p[0] <= last]
+            command = Command(expanded, odd, known)
+            command.problems += shared[bisect_left(numbers, start) : bisect_right(numbers, last)]
             found.append(command)
     return found
 
@@ -279,8 +321,10 @@ def _assignments(words: list[Word]) -> dict[str, str] | None:
     texts = [word.text for word in words]
     if texts and texts[0] in ("export", "declare", "set", "setenv"):
         texts = texts[1:]
-    pairs = [re.match(r"^([A-Za-z_]\w*)=(.*)$", text, re.DOTALL) for text in texts]
-    if not pairs or not all(pairs):
+    if not texts or "=" not in texts[0]:
+        return None
+    pairs = [_ASSIGNED.match(text) for text in texts]
+    if not all(pairs):
         return None
     return {pair[1]: pair[2] for pair in pairs if pair}
 
@@ -302,6 +346,8 @@ def _sum(match: re.Match[str], variables: dict[str, str]) -> str:
 
 
 def _expand(text: str, variables: dict[str, str]) -> str:
+    if "$" not in text:
+        return text
     text = _SUM.sub(lambda match: _sum(match, variables), text)
 
     def value(match: re.Match[str]) -> str:
@@ -310,7 +356,7 @@ def _expand(text: str, variables: dict[str, str]) -> str:
             return variables[name]
         return match[2] if match[2] is not None else match[0]
 
-    return _VARIABLE.sub(value, text) if "$" in text else text
+    return _VARIABLE.sub(value, text)
 
 
 def _simple_commands(text: str, line: int) -> Iterator[tuple[list[Word], list[tuple[int, str]]]]:

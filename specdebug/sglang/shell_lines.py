@@ -11,12 +11,14 @@ _NAMED = regex(r"^\s*(?:-\s+)?name\s*:\s*[\"']?([A-Z][A-Z0-9_]+)[\"']?\s*$")
 _NAMED_VALUE = regex(r"^\s*value\s*:\s*[\"']?(.*?)[\"']?\s*$")
 _ENV_LINE = regex(r"^\s*(?:-\s+)?[\"']?([A-Z][A-Z0-9_]{2,})\s*[=:]\s*[\"']?([^\"'#]*?)[\"']?\s*$")
 
+_SECTION = regex(r"^(?:-\s+)?(?:env|environment)\s*:\s*$")
+_DOCKER = regex(r"^ENV\s+([A-Z][A-Z0-9_]*)[=\s]\s*(\S+)\s*$")
 _SCRIPT = regex(r"\s*(?:#!|export\s|[^#\s].*(?:launch_server|(?:sglang|vllm) serve\b))")
 
 
 def uncommented(lines: list[str]) -> list[str]:
     """A script without its comments; elsewhere "# " may be root's prompt and stays."""
-    if not any(_SCRIPT.match(line[:2_000]) for line in lines):
+    if not any(line and _SCRIPT.match(line[:2_000]) for line in lines):
         return lines
     return [
         "" if line.lstrip().startswith("#") and not before.rstrip().endswith("\\") else line
@@ -34,7 +36,7 @@ def folded(lines: list[str]) -> list[str]:
     out = list(lines)
     at = 0
     while at < len(lines):
-        key = _BLOCK.match(lines[at][:2_000])
+        key = _BLOCK.match(lines[at][:2_000]) if ":" in lines[at] else None
         at += 1
         if key is None:
             continue
@@ -64,11 +66,13 @@ def environment_of(lines: list[str]) -> dict[str, str]:
     inside = False
     pending: str | None = None
     for line in lines:
+        if not line or not (inside or "env" in line or "ENV" in line):
+            continue
         stripped = line.strip()
-        if re.match(r"^(?:-\s+)?(?:env|environment)\s*:\s*$", stripped):
+        if _SECTION.match(stripped):
             inside = True
             continue
-        if docker := re.match(r"^ENV\s+([A-Z][A-Z0-9_]*)[=\s]\s*(\S+)\s*$", stripped):
+        if docker := _DOCKER.match(stripped):
             values[docker[1]] = docker[2].strip("\"'")
         if not inside:
             continue

@@ -280,3 +280,16 @@ def test_a_sentence_gives_the_drafting_run_its_arguments() -> None:
     assert (plain.output_tok_s, plain.num_steps) == (90.0, None)
     assert drafting.output_tok_s == 56.8
     assert (drafting.num_steps, drafting.topk, drafting.requested_draft_tokens) == (1, 1, 16)
+
+
+def test_blank_cells_of_a_table_of_fixed_width_stay_blank() -> None:
+    text = (
+        "config        accept length   output tok/s\n"
+        "baseline                      90.0\n"
+        "eagle3        1.60            56.8\n"
+    )
+    rows = read_benches(text).runs
+    assert [(r.label, r.output_tok_s, r.accept_len) for r in rows] == [
+        ("baseline", 90.0, None),
+        ("eagle3", 56.8, 1.6),
+    ]
