@@ -145,5 +145,5 @@ def test_queries_do_not_grow_with_the_runs(
     for run in runs:
         measured(run, [50.0, 51.0, 52.0], accept_len=1.5)
     address = _address(story.baseline, *runs)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert browser.get(address).status_code == 200

@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandParser
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.db import DatabaseError
 from django.urls import reverse
 
 from experiments import lifecycle
@@ -17,5 +19,11 @@ class Command(BaseCommand):
         )
 
     def handle(self, *args: Any, **options: Any) -> None:
-        token = lifecycle.make_login_link(user=lifecycle.owner())
+        try:
+            token = lifecycle.make_login_link(user=lifecycle.owner())
+        except DatabaseError as no:
+            raise CommandError(
+                f"The record in {settings.DATA_DIR} cannot be used ({no}): start specdebug once "
+                "(bin/start), or name the folder that it runs on in SPECDEBUG_DATA."
+            ) from None
         self.stdout.write(options["base"].rstrip("/") + reverse("login-link", args=[token]))
