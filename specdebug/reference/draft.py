@@ -112,8 +112,11 @@ class Draft(nn.Module):
         the same mixture that the cached serving path sees. Returns logits [B, T, draft vocabulary]
         per step.
         """
-        tokens = captured.shape[1]
-        hidden = self.fuse(captured)
+        return self.unroll_fused(self.fuse(captured), ids, depth)
+
+    def unroll_fused(self, hidden: Tensor, ids: Tensor, depth: int) -> list[Tensor]:
+        """The same from states that are fused already, [B, T, hidden]."""
+        tokens = hidden.shape[1]
         causal = torch.ones(tokens, tokens, dtype=torch.bool).tril()
         scale = 1 / math.sqrt(self.shape.head_dim)
         logits: list[Tensor] = []

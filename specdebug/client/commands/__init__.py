@@ -9,6 +9,7 @@ from typing import Any
 
 # name, what it does, in the order of a day's work.
 COMMANDS = (
+    ("probe", "find the hidden states that a draft was trained on"),
     ("login", "keep a server's address and a token on this machine"),
     ("investigate", "open an investigation, show how one stands, or list them"),
     ("run", "queue a run for a worker and follow it to its end"),
