@@ -78,7 +78,8 @@ class InvestigationEdit(NewInvestigation):
 
 class GoalStanding(serializers.Serializer):
     """How far the best run is: target, best_value and gap in the metric's unit; met is null while a
-    side is not known."""
+    side is not known. latest: the newest measured run with a draft where it is not the best, with
+    its value and its ratio to the target."""
 
     sentence = serializers.CharField()
     met = serializers.BooleanField(allow_null=True)
@@ -87,6 +88,13 @@ class GoalStanding(serializers.Serializer):
     best_value = serializers.FloatField(allow_null=True)
     ratio = serializers.FloatField(allow_null=True)
     gap = serializers.FloatField(allow_null=True)
+    latest = serializers.SerializerMethodField()
+    latest_value = serializers.FloatField(allow_null=True)
+    latest_ratio = serializers.FloatField(allow_null=True)
+
+    @extend_schema_field({"type": ["string", "null"]})
+    def get_latest(self, goal: queries.Goal) -> str | None:
+        return None if goal.latest is None else goal.latest.run.label
 
     @extend_schema_field({"type": ["string", "null"]})
     def get_best(self, goal: queries.Goal) -> str | None:

@@ -118,7 +118,7 @@ class Runs(Endpoint):
     )
     def get(self, request: Any, slug: str) -> Response:
         """The runs of an investigation, or those that a filter leaves."""
-        row = find.investigation(slug)
+        row = find.opened(slug)
         rows = narrowed(KINDS["run"], request.GET.get("filter", "")).filter(investigation=row)
         return _listed(request, rows)
 

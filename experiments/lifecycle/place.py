@@ -36,23 +36,26 @@ def _places(investigation: Investigation) -> list[float]:
 
 # One statement, since every run that a program opens asks for it.
 _LAST = " UNION ALL ".join(
-    f"SELECT MAX(position) FROM {model._meta.db_table} WHERE investigation_id = %s"  # noqa: S608 (our own tables)
-    for model in (Run, Hypothesis, Event)
+    f"SELECT MAX(position), {number} FROM {model._meta.db_table} WHERE investigation_id = %s"  # noqa: S608
+    for model, number in ((Run, "MAX(number)"), (Hypothesis, "NULL"), (Event, "NULL"))
 )
 
 
-def _end(investigation: Investigation) -> float:
-    """The place behind the last one; asks for no row, since there may be ten thousand."""
+def next_run(investigation: Investigation) -> tuple[int, float]:
+    """The number of the next run and the place behind the last row; asks for no row, since there
+    may be ten thousand."""
     with connection.cursor() as cursor:
         cursor.execute(_LAST, [investigation.pk] * 3)
-        ends = [end for (end,) in cursor.fetchall() if end is not None]
-    return max(ends, default=0.0) + 1.0
+        rows = cursor.fetchall()
+    numbers = [number for _, number in rows if number is not None]
+    ends = [end for end, _ in rows if end is not None]
+    return max(numbers, default=-1) + 1, max(ends, default=0.0) + 1.0
 
 
 def place(investigation: Investigation, after: float | None = None) -> float:
     """A free place at the end of the timeline, or right after the place `after`."""
     if after is None:
-        return _end(investigation)
+        return next_run(investigation)[1]
     taken = _places(investigation)
     if not taken:
         return 1.0

@@ -17,7 +17,7 @@ from django.utils import timezone
 
 from experiments import arguments, secrets, summaries
 from experiments.claims import bind_prediction
-from experiments.lifecycle.place import lock, next_number, place
+from experiments.lifecycle.place import lock, next_run
 from experiments.lifecycle.runs import _check_plan
 from experiments.lifecycle.text import needed
 from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
@@ -80,7 +80,7 @@ def start_scripted_run(
     now = timezone.now()
     with transaction.atomic():
         lock(investigation)
-        number = next_number(Run, investigation)
+        number, end = next_run(investigation)
         plan = {
             "run": f"{investigation.slug}-r{number}",
             "engine": engine,
@@ -93,7 +93,7 @@ def start_scripted_run(
             number=number,
             title=needed(title, "title", 200),
             note=note,
-            position=place(investigation),
+            position=end,
             by_script=True,
             hypothesis=hypothesis,
             baseline=baseline,
