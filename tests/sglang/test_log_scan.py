@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from specdebug.sglang import log_scan
 from specdebug.sglang.log_events import LOOK
-from specdebug.sglang.log_scan import Scan, Scanner
+from specdebug.sglang.log_scan import Scan, Scanner, _newlines
 
 LINES = [
     b'[2026-01-01 10:00:00] INFO:     127.0.0.1:1 - "POST /generate HTTP/1.1" 200 OK',
@@ -75,3 +75,20 @@ def test_an_event_glued_to_a_decode_line_is_looked_at_too() -> None:
     found = scan([LINES[1], glued])
     assert found.decode.tolist() == [0, 1]
     assert found.marked == [1]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\n",
+        b"12345678\n",
+        b"1234567\n" * 3,
+        b"a long enough line\n" * 50 + b"no end",
+        b"a long enough line\n\n" * 50,
+        b"\n" * 99,
+        b"no newline at all, and more than eight bytes",
+        b"",
+    ],
+)
+def test_newlines_are_found_wherever_they_stand(data: bytes) -> None:
+    assert _newlines(data).tolist() == [at for at, byte in enumerate(data) if byte == 10]
