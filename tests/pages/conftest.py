@@ -16,7 +16,7 @@ from django.test import Client
 from django.urls import reverse
 from django.utils import timezone
 
-from experiments import lifecycle, store
+from experiments import dispatch, lifecycle, store
 from experiments.lifecycle.runs import RecordedRepeat
 from experiments.models import (
     ConfigChange,
@@ -272,6 +272,12 @@ def story(db: Any, data_dir: Any) -> Story:
 @pytest.fixture
 def hostile(db: Any, data_dir: Any) -> Story:
     return make_story(hostile=True)
+
+
+@pytest.fixture
+def unsent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Queued runs stay in the record: there is no broker to hand them to."""
+    monkeypatch.setattr(dispatch, "_send", lambda *_, **__: True)
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from django.test import Client
 from django.urls import reverse
 
 from experiments.models import DecodeSample
-from tests.pages.conftest import make_story, pages_of
+from tests.pages.conftest import make_story
+from tests.pages.routes import all_pages
 
 pytestmark = [
     pytest.mark.browser,
@@ -78,10 +79,12 @@ def _faults(page: Any, rules: list[str] | None = None) -> list[str]:
     return [f"{v['id']}: {v['nodes'][0]['target']} {v['nodes'][0]['html'][:120]}" for v in found]
 
 
-def test_no_page_has_an_accessibility_fault_in_the_light_theme(opened: Any) -> None:
+def test_no_page_has_an_accessibility_fault_in_the_light_theme(
+    opened: Any, user: Any, unsent: None
+) -> None:
     page, faults = opened(), {}
     said = _said(page)
-    for name, address in pages_of(make_story()).items():
+    for name, address in all_pages(make_story(), user).items():
         assert page.goto(address).status == 200, name
         if found := _faults(page):
             faults[name] = found
@@ -89,9 +92,11 @@ def test_no_page_has_an_accessibility_fault_in_the_light_theme(opened: Any) -> N
     assert said == []
 
 
-def test_colours_are_told_apart_in_the_dark_theme_and_pages_fit_a_phone(opened: Any) -> None:
+def test_colours_are_told_apart_in_the_dark_theme_and_pages_fit_a_phone(
+    opened: Any, user: Any, unsent: None
+) -> None:
     page, faults = opened("dark", PHONE), {}
-    for name, address in pages_of(make_story()).items():
+    for name, address in all_pages(make_story(), user).items():
         page.goto(address)
         found = _faults(page, ["color-contrast", "link-in-text-block"])
         over = page.evaluate("document.documentElement.scrollWidth - innerWidth")
