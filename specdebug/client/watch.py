@@ -1,4 +1,7 @@
-"""Streams a growing log file to a run in the background, from where the server has it."""
+"""Streams a growing log file to a run in the background, from where the server has it.
+
+An engine that is started again often begins its log anew: what comes then is put behind what was
+sent, as the log of the next boot."""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ class LogWatch:
         self.connection, self.path, self.file = connection, path, file
         self.look_seconds = look_seconds
         self.offset: int | None = None
+        # Where in the run's log this file begins, and which file it was when it was last read.
+        self.base, self.inode = 0, -1
         self.refusal = ""
         self.pause = 0.0
         self.wake, self.stop, self.level = threading.Event(), threading.Event(), threading.Event()
@@ -64,6 +69,9 @@ class LogWatch:
         expected = no.problem.get("expected")
         if no.status == 409 and isinstance(expected, int):
             self.offset = expected
+            if expected < self.base:
+                self.refusal = "the server has lost a part of the log that is no longer here"
+                log.warning("specdebug: %s: %s", self.file, self.refusal)
         elif no.status in (429, 500, 502, 503, 504):
             self.pause = min(max(0.5, self.pause * 2), LONGEST_PAUSE)
         else:
@@ -74,12 +82,17 @@ class LogWatch:
         if self.offset is None:
             self.offset = int(self.connection.call("GET", f"{self.path}/log/offset")["offset"])
         with self.file.open("rb") as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size < self.offset:
+            about = os.fstat(stream.fileno())
+            shorter = about.st_size < self.offset - self.base
+            if self.inode not in (-1, about.st_ino) or (shorter and self.inode != -1):
+                log.info("specdebug: %s begins anew; it follows what was sent", self.file)
+                self.base = self.offset
+            elif shorter:
                 self.refusal = f"{self.file} has become shorter; it is no longer the same log"
                 log.warning("specdebug: %s", self.refusal)
                 return
-            stream.seek(self.offset)
+            self.inode = about.st_ino
+            stream.seek(self.offset - self.base)
             while data := stream.read(PIECE):
                 answer = self.connection.call(
                     "POST",

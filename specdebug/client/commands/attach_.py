@@ -1,7 +1,8 @@
 """Stream a live server's figures or a growing log into a run, until Ctrl-C or --for.
 
 Nothing is started and nothing is changed on the server: its /metrics and /server_info are read,
-its log is followed as it grows. Works for SGLang and vLLM.
+its log is followed as it grows. A server that is started again is waited for, and a log that it
+begins anew goes on behind the old one. Works for SGLang and vLLM.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,32 +66,42 @@ def _attach(client: Client, args: argparse.Namespace) -> int:
     print(f"{run.name} takes it in; Ctrl-C ends it", file=sys.stderr)
     if args.log is not None:
         run.watch_log(args.log)
+    seen = _Seen(info)
     try:
-        missed = _follow(run, args)
+        _follow(run, args, seen)
     except KeyboardInterrupt:
-        missed = 0
-    arrived = run.finish(server_info=info)
+        print("ending; what was seen is sent", file=sys.stderr)
+    arrived = run.finish(server_info=seen.info)
     lines = [f"{run.name}: {run.data['state'] if arrived else 'its end waits in the spool'}"]
-    lines += [f"{missed} scrapes were not answered"] if missed else []
+    lines += [f"{seen.missed} scrapes were not answered"] if seen.missed else []
     shown(run.data, args.json, lines)
     return OK
 
 
-def _follow(run: Run, args: argparse.Namespace) -> int:
-    """Scrape until the time is over; how many scrapes were not answered."""
+@dataclass
+class _Seen:
+    """What came of the scrapes: the server's own arguments, and how many were not answered."""
+
+    info: dict[str, Any] | None
+    missed: int = 0
+
+
+def _follow(run: Run, args: argparse.Namespace, seen: _Seen) -> None:
+    """Scrape until the time is over."""
     end = None if args.seconds is None else time.monotonic() + args.seconds
-    step, missed = 0, 0
+    step = 0
     while end is None or time.monotonic() < end:
         if args.server is not None:
             values = scraped(args.server)
             if values:
                 run.log(step, values)
+                # It may have been away when this began.
+                seen.info = seen.info or server_info(args.server)
             else:
-                missed += 1
+                seen.missed += 1
         step += 1
         left = args.every if end is None else min(args.every, end - time.monotonic())
         time.sleep(max(0.0, left))
-    return missed
 
 
 def scraped(server: str) -> dict[str, float]:
