@@ -155,8 +155,12 @@ def _measured(case: Case) -> dict[str, Any]:
             out["accept_len_by_rank"] = {p.rank: p.accept_len for p in parts}
         out["queue_requests"] = max((p.queue_max for p in parts), default=None)
     counted = chunk_counted(case)
-    clients = [r for r in runs(case) if r.origin == "row" and r.tok_s and r.speculative]
-    servers = [r for r in runs(case) if r.origin == "log" and r.tok_s and r.speculative]
+    measured = [r for r in runs(case) if r.tok_s and r.speculative]
+    clients = [r for r in measured if r.origin == "row" and r.counted_by == "client"]
+    # The decode lines first: a gauge of /metrics holds the newest of them only.
+    servers = sorted(
+        (r for r in measured if r.counted_by == "server"), key=lambda r: r.origin != "log"
+    )
     if counted:
         out["client_tok_s"], out["server_tok_s"] = counted[0].client.tok_s, counted[0].server.tok_s
     else:

@@ -29,6 +29,7 @@ from specdebug.sglang.log_types import (
     ServerLog,
     Warned,
 )
+from specdebug.sglang.pasted import unescaped
 from specdebug.sglang.rules import Rule
 from specdebug.sglang.server_args import read_server_args
 
@@ -179,7 +180,7 @@ class LogReader:
                 self._decode(data, scan, scan.decode[done:upto], numbers)
                 done = upto
             text = data[scan.starts[at] : scan.ends[at]].decode("utf-8", "replace")
-            self._look(clean(text), int(numbers[at]))
+            self._look(unescaped(clean(text)), int(numbers[at]))
             if self._boots[-1] is not boot:
                 before = int(np.searchsorted(scan.prefill, at))
                 boot.prefill += before - prefilled

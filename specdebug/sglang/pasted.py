@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
+from specdebug.sglang.patterns import regex
+
 _TRIES = 50
+_ENTITY = regex(r"&(?:quot|apos|lt|gt|amp|nbsp|#0?3[49]|#x2[27]|#6[02]|#x3[ceCE]);")
+_AMPERSAND = regex("&")
 
 
 def as_text(content: str | bytes) -> str:
@@ -18,7 +24,26 @@ def as_text(content: str | bytes) -> str:
             content = content.decode("utf-16-le", "replace")
         else:
             content = content.decode("utf-8", "replace")
-    return content.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    return unescaped(content.lstrip("\ufeff").replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def unescaped(text: str) -> str:
+    """Text copied from the source of a web page, with &quot; &gt; &amp; as the signs they mean.
+
+    A page escapes every such sign: where one also stands by itself, its entity is meant as written
+    (a JSON string that quotes a page, for one).
+    """
+    if "&" not in text or _ENTITY.search(text) is None:
+        return text
+    meant = {sign for sign in "\"'<>\u00a0" if sign not in text}
+    if all(_ENTITY.match(text, at.start()) for at in _AMPERSAND.finditer(text)):
+        meant.add("&")
+
+    def sign_of(match: re.Match[str]) -> str:
+        sign = html.unescape(match[0])
+        return sign.replace("\u00a0", " ") if sign in meant else match[0]
+
+    return _ENTITY.sub(sign_of, text)
 
 
 def load(text: str) -> Any:

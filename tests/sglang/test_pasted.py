@@ -1,10 +1,15 @@
 """JSON between other words."""
 
+import html
+import io
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from specdebug.sglang.flags import parse_command
+from specdebug.sglang.logs import read_log
 from specdebug.sglang.pasted import as_text, json_values, number, whole
 
 
@@ -53,3 +58,36 @@ def test_numbers_are_finite_and_no_booleans() -> None:
 @given(st.dictionaries(st.text(max_size=5), st.integers(), min_size=1))
 def test_whatever_is_written_is_found(value: dict[str, int]) -> None:
     assert list(json_values("text\n" + json.dumps(value) + "\nmore")) == [(2, value)]
+
+
+COMMAND = (
+    'SGLANG_X=1 python -m sglang.launch_server --model-path "a b" --tp 8 '
+    "--json-model-override-args '{\"rope\": 1}' 2>&1 | tee x.log && echo <done>"
+)
+
+
+def test_a_command_copied_from_the_source_of_a_page_reads_as_on_the_page() -> None:
+    assert as_text(html.escape(COMMAND)) == COMMAND
+    assert parse_command(as_text(html.escape(COMMAND))) == parse_command(COMMAND)
+
+
+def test_a_log_copied_from_the_source_of_a_page_reads_as_on_the_page() -> None:
+    lines = (
+        "[2026-01-19 11:30:40] server_args=ServerArgs(model_path='m', speculative_num_steps=3)\n"
+        "TypeError: '>' not supported between instances of 'NoneType' and 'int'\n"
+    )
+    plain, escaped = (
+        read_log(io.StringIO(text), "x").boots[0] for text in (lines, html.escape(lines))
+    )
+    assert (
+        escaped.server_args == plain.server_args == {"model_path": "m", "speculative_num_steps": 3}
+    )
+    assert escaped.events == plain.events
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"note": "a page says &quot;no&quot;"}', "a && b &amp; c", "x > 1 and x &gt; 2", "a=1&b=2"],
+)
+def test_an_entity_beside_the_sign_itself_stays_as_written(text: str) -> None:
+    assert as_text(text) == text

@@ -83,8 +83,10 @@ def too_few_samples(case: Case) -> Finding | None:
         if run.accept_len is not None and run.drafts is not None and run.drafts < ENOUGH_DRAFTS:
             few.append(f"{run.label} rests on about {run.drafts} drafts")
             evidence += run.evidence[:1]
+    named = {each.source for each in evidence}
     for p in case.positions:
-        if 0 < p.drafts < ENOUGH_DRAFTS:
+        # The run of the same input has been named already: its drafts are these.
+        if 0 < p.drafts < ENOUGH_DRAFTS and p.source not in named:
             few.append(f"{p.source} rests on {p.drafts} drafts")
             evidence.append(Evidence(p.source, p.line, p.text))
     rows = [r for r in runs(case) if r.origin == "row" and r.tok_s]
