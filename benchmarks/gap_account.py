@@ -4,8 +4,8 @@
 and by turns the right and the wrong layers. Three runs are measured (plain, the shallowest and the
 deepest depth), the account predicts throughput with its range at every depth, and a sweep over all
 depths, measured afterwards and interleaved, is held against it. In process; prefill included, as in
-a run's own figure. `--clock cpu` counts the process's CPU seconds, which on a quiet machine are the
-wall's: with neighbours on the machine the wall measures them.
+a run's own figure. Counted are the process's CPU seconds, which on a quiet machine are the wall's
+(`--clock wall` counts those): with neighbours on the machine the wall measures them.
 """
 
 from __future__ import annotations
@@ -182,10 +182,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2, 3, 4])
     parser.add_argument("--steps", type=int, nargs="+", default=[1, 2, 3, 4, 5, 6, 8])
-    parser.add_argument("--prompts", type=int, default=12)
-    parser.add_argument("--length", type=int, default=96)
+    parser.add_argument("--prompts", type=int, default=6)
+    parser.add_argument("--length", type=int, default=48)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="cpu")
     parser.add_argument("--json", type=Path, help="write the figures here as well")
     args = parser.parse_args()
     torch.set_num_threads(1)

@@ -68,9 +68,8 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
     if latest is best:
         latest_value, latest = None, None
     latest_ratio = latest_value / status.target if latest_value and status.target else None
-    said = status.sentence
-    if latest is not None and latest_ratio is not None:
-        said += f" The latest run, {latest.run.label}, is at {latest_ratio:.2f} of it."
+    if latest is not None:
+        status = verdicts.with_latest(status, latest.run.label, latest_value)
     missing = None
     if status.gap is not None:
         missing = status.gap if lower_is_better else -status.gap
@@ -85,7 +84,7 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         ratio=status.ratio,
         gap=missing,
         met=status.met,
-        sentence=said,
+        sentence=status.sentence,
         latest=latest,
         latest_value=latest_value,
         latest_ratio=latest_ratio,
@@ -99,25 +98,18 @@ def _undecided(facts: HypothesisFacts) -> bool:
     return verdict is None or verdict.outcome == Verdict.Outcome.UNDECIDED
 
 
-def _why_undecided(facts: HypothesisFacts) -> str:
+def _undecided_of(facts: HypothesisFacts) -> verdicts.Undecided:
     label, verdict = facts.hypothesis.label, facts.verdict
     if verdict is None:
-        return f"The prediction of {label} is undecided: no run has tested it."
-    return f"The prediction of {label} is undecided after {verdict.run.label}: " + _sentence(
-        verdict.outcome_reason
-    )
-
-
-def _sentence(text: str) -> str:
-    """With one full stop at its end."""
-    return text.rstrip().rstrip(".") + "."
+        return verdicts.Undecided(label)
+    return verdicts.Undecided(label, verdict.run.label, verdict.outcome_reason)
 
 
 def obstacles_in(found: Dossier) -> tuple[str, ...]:
     """What stands in the way of calling the investigation resolved, a sentence each."""
     goal = goal_of(found.investigation, found.runs)
     left = [] if goal.met else [goal.sentence]
-    left += [_why_undecided(facts) for facts in found.hypotheses if _undecided(facts)]
+    left += [_undecided_of(facts).sentence for facts in found.hypotheses if _undecided(facts)]
     grave = (Finding.Severity.CRITICAL, Finding.Severity.HIGH)
     left += [
         f"{facts.finding.code} ({facts.finding.severity}) is open."

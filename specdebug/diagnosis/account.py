@@ -98,9 +98,9 @@ class _Spread:
             return cls(None, 0, FACTOR)
         if freedom >= 30:
             return cls(math.sqrt(total / freedom), freedom, FACTOR)
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        return cls(math.sqrt(total / freedom), freedom, float(t.ppf(0.975, freedom)))
+        return cls(math.sqrt(total / freedom), freedom, float(stdtrit(freedom, 0.975)))
 
     def error(self, repeats: int) -> float:
         """Relative standard error of a run's mean, against another start of the same."""

@@ -211,7 +211,7 @@ def _best_depth(case: Case, codes: set[str]) -> Advice | None:
         f"One run at num_steps {best.num_steps}",
         "whether the acceptance and cost lines hold between the measured depths",
         "one run",
-        f"predicted {best.low:.0f} to {best.high:.0f} tok/s",
+        f"predicted {best.tok_s.low:.0f} to {best.tok_s.high:.0f} tok/s",
         8.0,
         "best-depth",
         next((r.label for r in speculative_runs(case) if r.step_ms is not None), None),

@@ -223,11 +223,11 @@ def _depth(case: Case) -> Insight | None:
         return None
     base = baseline(case)
     short = ""
-    if base is not None and base.tok_s and best.high < base.tok_s:
+    if base is not None and base.tok_s and best.tok_s.high < base.tok_s:
         short = f", still below the baseline of {base.tok_s:.4g}: depth alone cannot fix it"
     return Insight(
         "depth",
         "Best number of draft steps",
         f"At the measured acceptance and cost num_steps {best.num_steps} is predicted best, "
-        f"{best.low:.0f} to {best.high:.0f} tok/s{short}.",
+        f"{best.tok_s.low:.0f} to {best.tok_s.high:.0f} tok/s{short}.",
     )

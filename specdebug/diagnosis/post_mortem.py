@@ -35,8 +35,10 @@ from specdebug.diagnosis.verdicts import (
     ASSUMED_CV,
     GoalStatus,
     OpenFinding,
+    Undecided,
     closing_obstacles,
     goal_status,
+    with_latest,
 )
 from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 
@@ -207,6 +209,9 @@ def build_post_mortem(
     base_run = record.baseline
     plain = _middle(base_run) if base_run else None
     status = goal_status(record.goal, _metric(record, best), _baseline_metric(record, plain))
+    latest = _latest(record)
+    if latest is not None and best is not None and latest.label != best.label:
+        status = with_latest(status, latest.label, metric_value(record, latest))
     live = [f for f in record.findings if f.state == "open"]
     codes = [f.code for f in live]
     compared = regressions(record, assumed_cv)
@@ -226,9 +231,11 @@ def build_post_mortem(
         baseline=base_run.label if base_run else None,
         best=best.label if best else None,
         obstacles=closing_obstacles(
-            status, [OpenFinding(f.code, f.severity, f.statement) for f in live]
+            status,
+            [OpenFinding(f.code, f.severity, f.statement) for f in live],
+            [u for h in record.hypotheses if (u := _undecided(h)) is not None],
         ),
-        summary=five_sentences(record, status, best, known, compared),
+        summary=five_sentences(record, status, best, known, compared, latest),
         steps=steps(record, assumed_cv),
         hypotheses=tuple(sorted(record.hypotheses, key=lambda h: h.order)),
         beliefs=tuple(n for n in sorted(record.notes, key=_order) if n.kind == "belief"),
@@ -286,6 +293,24 @@ def _best(record: Record) -> RunRow | None:
         return None
     sign = -1.0 if record.goal.kind == "at-most" else 1.0
     return max(rows, key=lambda pair: sign * pair[0])[1]
+
+
+def _latest(record: Record) -> RunRow | None:
+    """The last run in the story that the goal can be held against."""
+    rows = [
+        run
+        for run in sorted(record.runs, key=lambda r: r.order)
+        if not run.is_baseline
+        and run.figures.speculative is not False
+        and metric_value(record, run) is not None
+    ]
+    return rows[-1] if rows else None
+
+
+def _undecided(row: HypothesisRow) -> Undecided | None:
+    if not row.prediction or (row.outcome is not None and row.outcome.outcome != "undecided"):
+        return None
+    return Undecided(row.label, row.run or "", row.outcome.reason if row.outcome else "")
 
 
 def _metric(record: Record, best: RunRow | None) -> float | None:

@@ -52,6 +52,7 @@ def five_sentences(
     best: RunRow | None,
     known: Sequence[Bug],
     compared: Sequence[Regression],
+    latest: RunRow | None = None,
 ) -> tuple[Sentence, ...]:
     """Always five, in this order."""
     return (
@@ -59,7 +60,7 @@ def five_sentences(
         Sentence("Found", _found(record, known, compared)),
         Sentence("Fixed", _fixed(known, status)),
         Sentence("Open", _open(known)),
-        Sentence("Goal", _goal(record, status, best)),
+        Sentence("Goal", _goal(record, status, best, latest)),
     )
 
 
@@ -148,7 +149,9 @@ def _of_them(count: int, all_: int) -> str:
     return f"any of the {all_}" if count == all_ else f"{count} of the {all_}"
 
 
-def _goal(record: Record, status: GoalStatus, best: RunRow | None) -> str:
+def _goal(
+    record: Record, status: GoalStatus, best: RunRow | None, latest: RunRow | None = None
+) -> str:
     unit, name, digits = metric_of(record)
     value = None if best is None else metric_value(record, best)
     if status.target is None:
@@ -159,9 +162,14 @@ def _goal(record: Record, status: GoalStatus, best: RunRow | None) -> str:
     share = f" ({100 * value / status.target:.0f} %)" if status.target else ""
     missing = abs(status.target - value)
     side = "beyond it" if status.met else "short"
+    last = None if latest is None or latest is best else metric_value(record, latest)
+    since = ""
+    if latest is not None and last is not None and status.target:
+        part = 100 * last / status.target
+        since = f"; the latest, {latest.label}, has {last:.{digits}f} ({part:.0f} %)"
     return (
         f"{word}: the best run, {best.label}, has {value:.{digits}f} of "
-        f"{status.target:.{digits}f} {unit}{share}, {missing:.{digits}f} {side}."
+        f"{status.target:.{digits}f} {unit}{share}, {missing:.{digits}f} {side}{since}."
     )
 
 

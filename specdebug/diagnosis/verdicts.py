@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from specdebug.measure.compare import EFFECT, Comparison, compare
@@ -21,10 +21,12 @@ __all__ = [
     "OpenFinding",
     "Prediction",
     "PredictionVerdict",
+    "Undecided",
     "applied_verdict",
     "closing_obstacles",
     "goal_status",
     "prediction_verdict",
+    "with_latest",
 ]
 
 ASSUMED_CV = 0.03
@@ -298,11 +300,38 @@ class OpenFinding:
     statement: str = ""
 
 
-def closing_obstacles(status: GoalStatus, findings: Iterable[OpenFinding]) -> tuple[str, ...]:
+def with_latest(status: GoalStatus, label: str, value: float | None) -> GoalStatus:
+    """The same with where the latest run is, which is not the best one."""
+    if value is None or not status.target:
+        return status
+    said = f" The latest run, {label}, is at {value / status.target:.2f} of it."
+    return replace(status, sentence=status.sentence + said)
+
+
+@dataclass(frozen=True, slots=True)
+class Undecided:
+    """A registered prediction without a verdict; run and reason are empty where none tested it."""
+
+    hypothesis: str
+    run: str = ""
+    reason: str = ""
+
+    @property
+    def sentence(self) -> str:
+        if not self.run:
+            return f"The prediction of {self.hypothesis} is undecided: no run has tested it."
+        said = self.reason.rstrip().rstrip(".")
+        return f"The prediction of {self.hypothesis} is undecided after {self.run}: {said}."
+
+
+def closing_obstacles(
+    status: GoalStatus, findings: Iterable[OpenFinding], undecided: Iterable[Undecided] = ()
+) -> tuple[str, ...]:
     """Why an investigation cannot be called resolved; empty when nothing stands in the way."""
     out: list[str] = []
     if status.met is not True:
         out.append(status.sentence)
+    out += [one.sentence for one in undecided]
     out += [
         f"{f.code} ({f.severity}) is open" + (f": {f.statement}" if f.statement else ".")
         for f in findings

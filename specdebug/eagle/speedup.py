@@ -5,14 +5,12 @@ requests that run at once (`running`). Accept lengths count the bonus token, so 
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 __all__ = [
-    "Best",
     "CostLine",
     "CostPoint",
-    "best_num_steps",
     "break_even_accept_len",
     "ceiling_tok_s",
     "cost_line",
@@ -119,52 +117,3 @@ def missing_cost_run(points: Sequence[CostPoint], plain_ms: float | None) -> str
     if plain_ms is None:
         return "the same load without speculation: the plain step time is unknown"
     return None
-
-
-@dataclass(frozen=True, slots=True)
-class Best:
-    """The num_steps with the highest predicted throughput.
-
-    low and high bound tok_s, from the bounds of the acceptance and a relative error of the step
-    time. table: (num_steps, accept length, tok/s) for each depth looked at.
-    """
-
-    num_steps: int
-    tok_s: float
-    low: float
-    high: float
-    table: tuple[tuple[int, float, float], ...]
-
-
-def best_num_steps(
-    accept_len_at: Callable[[int], float],
-    line: CostLine,
-    *,
-    max_steps: int = 16,
-    running: float = 1.0,
-    accept_len_bounds: Callable[[int], tuple[float, float]] | None = None,
-    step_error: float = 0.03,
-) -> Best:
-    """Predict the best num_steps from acceptance by depth and a cost line.
-
-    accept_len_at(n): expected accept length with n draft steps. step_error: relative error of a
-    step time (default: a run-to-run spread of 3 %). Depths with a step time <= 0 are skipped.
-    """
-    table: list[tuple[int, float, float]] = []
-    for n in range(1, max_steps + 1):
-        cost = line.at(n)
-        if cost > 0:
-            length = accept_len_at(n)
-            table.append((n, length, 1000.0 * length * running / cost))
-    if not table:
-        raise ValueError("the cost line is not positive for any num_steps")
-    n, length, tok_s = max(table, key=lambda row: row[2])
-    low_len, high_len = (length, length) if accept_len_bounds is None else accept_len_bounds(n)
-    cost = line.at(n)
-    return Best(
-        num_steps=n,
-        tok_s=tok_s,
-        low=1000.0 * low_len * running / (cost * (1 + step_error)),
-        high=1000.0 * high_len * running / (cost * (1 - step_error)),
-        table=tuple(table),
-    )

@@ -239,9 +239,9 @@ def _interval(diff: float, error: float, alpha: float, df: int | None) -> tuple[
     if df is None:
         factor = statistics.NormalDist().inv_cdf(1 - alpha / 2)
     else:
-        from scipy.stats import t
+        from scipy.special import stdtrit
 
-        factor = float(t.ppf(1 - alpha / 2, df))
+        factor = float(stdtrit(df, 1 - alpha / 2))
     return diff - factor * error, diff + factor * error
 
 

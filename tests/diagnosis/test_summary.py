@@ -60,7 +60,10 @@ def test_each_sentence_says_its_part(record: Record) -> None:
         "Draft is fed other layers than in training; beside one symptom of slowness or low "
         "acceptance; R2 could not judge it."
     )
-    assert told["Goal"] == ("Not met: the best run, R1, has 60.0 of 90.0 tok/s (67 %), 30.0 short.")
+    assert told["Goal"] == (
+        "Not met: the best run, R1, has 60.0 of 90.0 tok/s (67 %), 30.0 short; the latest, R2, "
+        "has 50.0 (56 %)."
+    )
 
 
 def test_a_met_goal_reads_as_one(record: Record) -> None:

@@ -6,10 +6,12 @@ from specdebug.diagnosis.verdicts import (
     LogFacts,
     OpenFinding,
     Prediction,
+    Undecided,
     applied_verdict,
     closing_obstacles,
     goal_status,
     prediction_verdict,
+    with_latest,
 )
 
 STEPS = AppliedCheck("effective-equals", "speculative_num_steps", 15)
@@ -139,6 +141,23 @@ def test_an_unmet_goal_and_serious_findings_keep_an_investigation_open() -> None
     assert len(closing_obstacles(unmet, findings)) == 2
     met = goal_status(Goal("tok_s", "beat-baseline"), 99, 90)
     assert closing_obstacles(met, findings[1:]) == ()
+
+
+def test_a_prediction_without_a_verdict_stands_in_the_way_and_says_after_which_run() -> None:
+    met = goal_status(Goal("tok_s", "beat-baseline"), 99, 90)
+    tested = Undecided("H3", "R3", "accept_len of the run was not measured.")
+    assert closing_obstacles(met, [], [tested, Undecided("H4")]) == (
+        "The prediction of H3 is undecided after R3: accept_len of the run was not measured.",
+        "The prediction of H4 is undecided: no run has tested it.",
+    )
+
+
+def test_the_goal_says_where_the_latest_run_is_as_well() -> None:
+    found = goal_status(Goal("tok_s", "beat-baseline"), 56.8, 90)
+    assert with_latest(found, "R3", 54.8).sentence.endswith(
+        "(0.63 of it). The latest run, R3, is at 0.61 of it."
+    )
+    assert with_latest(found, "R3", None) == found
 
 
 def test_figures_that_were_topped_up_are_judged_at_a_wider_interval_and_say_so() -> None:

@@ -2,7 +2,6 @@ import pytest
 
 from specdebug.eagle.speedup import (
     CostPoint,
-    best_num_steps,
     break_even_accept_len,
     ceiling_tok_s,
     cost_line,
@@ -59,34 +58,3 @@ def test_a_missing_baseline_is_named_and_a_complete_account_lacks_nothing() -> N
     assert "without speculation" in missing
     assert missing_cost_run(points, 11.1) is None
     assert "speculative run" in (missing_cost_run([], None) or "")
-
-
-def test_the_best_depth_lies_between_the_measured_ones() -> None:
-    line = cost_line([CostPoint(1, R1), CostPoint(15, R2)], plain_step_ms(90))
-    assert line is not None
-    tail = [0.6] + [1 / 3] * 14
-
-    def length(n: int) -> float:
-        total, reach = 1.0, 1.0
-        for rate in tail[:n]:
-            reach *= rate
-            total += reach
-        return total
-
-    best = best_num_steps(length, line, max_steps=15)
-    assert best.num_steps == 3
-    assert best.low < best.tok_s < best.high
-    assert best.tok_s == max(row[2] for row in best.table)
-
-
-def test_a_cost_line_below_zero_is_refused() -> None:
-    line = cost_line([CostPoint(1, -5.0), CostPoint(2, -6.0)])
-    assert line is not None
-    with pytest.raises(ValueError, match="not positive"):
-        best_num_steps(lambda n: 1.0, line)
-
-
-@pytest.mark.parametrize("bad", [0.0, -1.0, float("nan"), float("inf")])
-def test_figures_that_are_no_positive_numbers_are_refused(bad: float) -> None:
-    with pytest.raises(ValueError, match="tok_s"):
-        step_ms(1.5, bad)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from specdebug.diagnosis.account import account_of, draft_runs
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.prompts import random_prompts
 from specdebug.diagnosis.checks.serving import running_requests_capped
@@ -17,13 +18,8 @@ from specdebug.diagnosis.figures import (
     speculative_runs,
 )
 from specdebug.diagnosis.findings import Evidence, Finding
-from specdebug.eagle.speedup import (
-    Best,
-    best_num_steps,
-    break_even_accept_len,
-    ceiling_tok_s,
-)
-from specdebug.measure import acceptance
+from specdebug.eagle.account import Depth
+from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 from specdebug.measure.compare import compare, split_throughput
 
 # Run-to-run spread taken where runs were not repeated; said in every sentence that uses it.
@@ -172,38 +168,10 @@ def step_overhead_unexplained(case: Case) -> Finding | None:
     )
 
 
-def predicted_best(case: Case) -> Best | None:
-    """The best num_steps from the acceptance by position and the cost line."""
-    line, found = cost(case), profile(case)
-    if line is None or found is None or len(found.conditional) < 2:
-        return None
-    rates = found.conditional
-    deepest = max([p.num_steps for p in line.points] + [len(rates)])
-
-    def bounds(n: int) -> tuple[float, float]:
-        low, high, reach = [], [], 1.0
-        for k in range(n):
-            rate = rates[min(k, len(rates) - 1)]
-            ends = acceptance.position_interval(rate, max(found.drafts * reach, 1.0))
-            if not found.drafts:
-                ends = (0.95 * rate, min(1.05 * rate, 1.0))
-            low.append(ends[0])
-            high.append(ends[1])
-            reach *= rate
-        return acceptance.chain_accept_len(low), acceptance.chain_accept_len(high)
-
-    running = next((r.running for r in speculative_runs(case) if r.step_ms), 1.0)
-    try:
-        return best_num_steps(
-            lambda n: acceptance.chain_accept_len(rates, n),
-            line,
-            max_steps=deepest,
-            running=running,
-            accept_len_bounds=bounds,
-            step_error=ASSUMED_CV,
-        )
-    except ValueError:
-        return None
+def predicted_best(case: Case) -> Depth | None:
+    """The best num_steps by the cost account, with the range that its page shows as well."""
+    account = account_of(draft_runs(case))
+    return None if account is None else account.best()
 
 
 def draft_too_deep(case: Case) -> Finding | None:
@@ -211,10 +179,14 @@ def draft_too_deep(case: Case) -> Finding | None:
     best = predicted_best(case)
     if best is None or random_prompts(case):
         return None
+    reach = best.tok_s
     deep = [
         r
         for r in speculative_runs(case)
-        if r.num_steps and r.tok_s and r.num_steps > best.num_steps and best.low > r.tok_s * 1.02
+        if r.num_steps
+        and r.tok_s
+        and r.num_steps > best.num_steps
+        and best.tok_s.low > r.tok_s * 1.02
     ]
     if not deep:
         return None
@@ -232,7 +204,7 @@ def draft_too_deep(case: Case) -> Finding | None:
             "likely",
             f"{run.label} runs {run.num_steps} draft steps at {run.tok_s:.4g} tok/s; num_steps "
             f"{best.num_steps} gave {known.tok_s:.4g} tok/s and is the best predicted "
-            f"({best.low:.0f} to {best.high:.0f} tok/s).",
+            f"({reach.low:.0f} to {reach.high:.0f} tok/s).",
             (*run.evidence, *known.evidence),
             f"Use --speculative-num-steps {best.num_steps}.",
             "repeats of both, interleaved",
@@ -242,7 +214,7 @@ def draft_too_deep(case: Case) -> Finding | None:
         "medium",
         "likely" if found is not None and found.measured else "possible",
         f"{run.label} runs {run.num_steps} draft steps at {run.tok_s:.4g} tok/s; num_steps "
-        f"{best.num_steps} is predicted to give {best.low:.0f} to {best.high:.0f} tok/s.",
+        f"{best.num_steps} is predicted to give {reach.low:.0f} to {reach.high:.0f} tok/s.",
         run.evidence,
         f"Measure --speculative-num-steps {best.num_steps}, interleaved with the present value.",
         f"one run at num_steps {best.num_steps}",

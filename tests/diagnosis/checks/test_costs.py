@@ -111,7 +111,7 @@ def test_a_depth_that_is_predicted_faster_is_named_with_its_range(make: Any) -> 
     found = checks.draft_too_deep(make.case(runs=make.story_rows()))
     assert found is not None
     assert "num_steps 3" in found.statement
-    assert "59 to 66 tok/s" in found.statement
+    assert "57 to 68 tok/s" in found.statement
 
 
 def test_the_best_depth_is_not_too_deep(make: Any) -> None:
