@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import os
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -56,15 +58,29 @@ def put(stream: IO[bytes], *, limit: int = DEFAULT_LIMIT) -> Blob:
             file.flush()
             os.fsync(file.fileno())
         target = path_of(digest)
-        if not target.is_file() or target.stat().st_size != size:
-            target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-            temporary.replace(target)
-            _sync_folder(target.parent)
+        with removal_waits():
+            if not target.is_file() or target.stat().st_size != size:
+                target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+                temporary.replace(target)
+                _sync_folder(target.parent)
+            else:
+                os.utime(target)  # wanted again: `experiments.dropped` leaves it alone
     except OSError as error:
         raise _cannot(error) from error
     finally:
         temporary.unlink(missing_ok=True)
     return Blob.objects.get_or_create(sha256=digest, defaults={"size": size})[0]
+
+
+@contextmanager
+def removal_waits(*, exclusive: bool = False) -> Iterator[None]:
+    """Hold the folder of contents: shared by all who add, alone for the one who removes."""
+    handle = os.open(settings.BLOB_DIR, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
 
 
 def _copy(stream: IO[bytes], file: IO[bytes], limit: int) -> tuple[str, int]:

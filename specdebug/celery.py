@@ -26,6 +26,11 @@ app.conf.update(
     worker_send_task_events=False,
     beat_schedule={
         "reap": {"task": "workers.tasks.reap", "schedule": 5.0, "options": {"expires": 5}},
+        "prune": {
+            "task": "workers.tasks.prune",
+            "schedule": 3600.0,
+            "options": {"expires": 3600},
+        },
         "deliver": {
             "task": "workers.deliveries.deliver",
             "schedule": 5.0,

@@ -28,7 +28,7 @@ from django.conf import settings
 from django.db import Error, InterfaceError, OperationalError, connection
 from django.utils import timezone
 
-from experiments import dispatch, groups, intake, lifecycle
+from experiments import dispatch, dropped, groups, intake, lifecycle
 from experiments.lifecycle import renderings, workers
 from experiments.models import Run
 from experiments.refusal import ClaimLost, Refused
@@ -108,6 +108,18 @@ def render_report(rendering_id: int) -> None:
     from experiments.reports import making
 
     making.make(rendering_id)
+
+
+@shared_task(name="workers.tasks.prune")
+def prune() -> None:
+    """Let go of old drafts' PDFs, and of files that nothing has needed for a day."""
+    try:
+        if gone := renderings.prune(now=timezone.now()):
+            log.info("dropped %s PDFs of old drafts", gone)
+        dropped.sweep()
+    except (OperationalError, InterfaceError, OSError) as problem:
+        log.warning("nothing was tidied up: %s", problem)
+        connection.close()
 
 
 @worker_ready.connect

@@ -13,7 +13,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 from django.utils import timezone
 
-from experiments import store
+from experiments import dropped, store
 from experiments.models import Rendering, Report
 from experiments.refusal import Refused
 from specdebug import __version__
@@ -22,6 +22,8 @@ State = Rendering.State
 # A claim without a sign of life for this long is taken over; a page of layout takes far less.
 LOST_AFTER_SECONDS = 90
 MOST_ATTEMPTS = 3
+# A draft's PDF is made again in seconds; a published version's is kept for good.
+KEEP_DRAFTS_DAYS = 14
 # A message younger than this may still be on its way.
 SEND_AGAIN_AFTER_SECONDS = 15
 
@@ -124,3 +126,23 @@ def waiting(*, now: datetime) -> list[int]:
         Q(state=State.QUEUED, queued_at__lt=late) | Q(state=State.RUNNING, heartbeat_at__lt=lost)
     )
     return list(rows.order_by("pk").values_list("pk", flat=True)[:100])
+
+
+def prune(*, now: datetime) -> int:
+    """Drop the PDFs of drafts that ended long ago, with their documents; how many went.
+
+    What a published version rests on stays, and what is queued or in work. Safe to run twice and
+    from two processes: a row is deleted once, a content only where nothing else refers to it.
+    """
+    old = Rendering.objects.filter(
+        ~Q(document__in=Report.objects.exclude(sha256="").values("sha256")),
+        state__in=(State.DONE, State.FAILED),
+        ended_at__lt=now - timedelta(days=KEEP_DRAFTS_DAYS),
+    ).order_by("pk")[:500]
+    gone = 0
+    for row in list(old):
+        deleted, _ = Rendering.objects.filter(pk=row.pk, state=row.state).delete()
+        if deleted:
+            gone += 1
+            dropped.drop(one for one in (row.pdf_id, row.document_id) if one)
+    return gone
