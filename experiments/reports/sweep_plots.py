@@ -122,6 +122,39 @@ def heat_map(page: GroupPage) -> HeatMap | None:
     return HeatMap(down, across, columns, rows)
 
 
+def map_plot(page: GroupPage) -> Plot | None:
+    """The same map as a drawing with its figures, to keep as a file."""
+    found = heat_map(page)
+    if found is None:
+        return None
+    left, wide, tall = 14.0, 86.0 / len(found.columns), 40.0
+    title = f"Throughput over {found.down} and {found.across}"
+    drawing = Drawing(26 + tall * len(found.rows), f"{title}, tok/s.")
+    drawing.text(0, 16, f"{found.down} ↓ {found.across} →", "tick")
+    for i, value in enumerate(found.columns):
+        drawing.text(left + wide * (i + 0.5), 16, _said(value), "name", "middle")
+    table: list[tuple[str | float | int | None, ...]] = []
+    for j, (value, cells) in enumerate(found.rows):
+        top = 24 + tall * j
+        drawing.text(0, top + 24, _said(value), "name")
+        for i, cell in enumerate(cells):
+            shade = "none" if cell.shade is None else str(cell.shade)
+            drawing.rect(left + wide * i, top, wide - 0.3, tall - 2, f"shade-{shade}")
+            figures = cell.row.figures if cell.row else None
+            words = f"{figures.mean:.1f}" if figures else cell.row.how if cell.row else "–"
+            drawing.text(left + wide * (i + 0.5), top + 24, words, "value", "middle")
+            mean = round(figures.mean, 3) if figures else None
+            n = len(figures.tok_s) if figures else 0
+            how = cell.row.how if cell.row else ""
+            table.append((_said(value), _said(found.columns[i]), mean, n, how))
+    head = (found.down, found.across, "mean, tok/s", "n", "how it stands")
+    return Plot("map", title, "tok/s", drawing, head, tuple(table))
+
+
+def _said(value: Any) -> str:
+    return "as it was" if value is None else str(value)
+
+
 def _mean(row: PointRow) -> float:
     return row.figures.mean if row.figures is not None else 0.0
 

@@ -12,7 +12,8 @@ from experiments.lifecycle import controls
 from experiments.models import Alert, Run, WatchedSeries
 from experiments.queries.history import all_series, series_of
 from experiments.refusal import Refused
-from experiments.reports.course_of_series import drawing
+from experiments.reports.course_of_series import course_of
+from experiments.views.compare import plot_file
 
 
 @require_safe
@@ -24,11 +25,19 @@ def index(request: HttpRequest) -> HttpResponse:
 @require_safe
 def control(request: HttpRequest, pk: int) -> HttpResponse:
     """One series: its runs over time, its levels, its alerts."""
-    row = get_object_or_404(
-        WatchedSeries.objects.select_related("started_from__investigation"), pk=pk
-    )
-    found = series_of(row)
-    return render(request, "control.html", {"series": found, "drawing": drawing(found)})
+    found = series_of(_watched(pk))
+    return render(request, "control.html", {"series": found, "plot": course_of(found)})
+
+
+@require_safe
+def plot(request: HttpRequest, pk: int, form: str) -> HttpResponse:
+    """The course of a series as a file."""
+    return plot_file(course_of(series_of(_watched(pk))), form, f"series-{pk}")
+
+
+def _watched(pk: int) -> WatchedSeries:
+    rows = WatchedSeries.objects.select_related("started_from__investigation")
+    return get_object_or_404(rows, pk=pk)
 
 
 @require_POST

@@ -46,10 +46,15 @@ def sweep(request: HttpRequest, slug: str, number: int) -> HttpResponse:
 
 @require_safe
 def plot(request: HttpRequest, slug: str, number: int, form: str) -> HttpResponse:
-    """The course as a file."""
+    """The course along one axis as a file."""
     drawn = sweep_plots.course(found(group_page, slug, number))
-    if drawn is None:
-        raise Http404
+    return plot_file(drawn, form, f"{slug}-sweep-{number}")
+
+
+@require_safe
+def map_plot(request: HttpRequest, slug: str, number: int, form: str) -> HttpResponse:
+    """The map of two axes as a file."""
+    drawn = sweep_plots.map_plot(found(group_page, slug, number))
     return plot_file(drawn, form, f"{slug}-sweep-{number}")
 
 

@@ -25,8 +25,8 @@ NO_PAGE = {
     **dict.fromkeys(("healthz", "explore-spec"), "JSON"),
     **dict.fromkeys(
         (
-            *("compare-plot", "map-file", "sweep-plot", "run-plot", "run-gpus"),
-            *("evidence-file",),
+            *("compare-plot", "map-file", "sweep-plot", "run-plot", "run-gpus", "control-plot"),
+            *("explore-file", "sweep-map", "evidence-file"),
             *("report-pdf", "report-markdown", "report-json"),
             *("report-version-pdf", "report-version-markdown", "report-version-json"),
             *("shared-pdf", "shared-markdown"),

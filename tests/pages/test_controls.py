@@ -106,7 +106,7 @@ def test_watching_twice_is_one_series_and_its_page_shows_runs_and_alerts(
         checkup.alarms(run)
     page = browser.get(row.get_absolute_url()).content.decode()
     assert "plain control" in page
-    assert page.count('class="dot') == 14
+    assert page.count('class="fill-0 dot') == 14
     assert "regression" in page
     listed = browser.get(reverse("controls")).content.decode()
     assert "1 open" in listed
@@ -122,3 +122,19 @@ def test_watching_twice_is_one_series_and_its_page_shows_runs_and_alerts(
 
 def test_an_empty_list_says_how_to_begin(browser: Client) -> None:
     assert "Watch this configuration" in browser.get(reverse("controls")).content.decode()
+
+
+def test_the_course_of_a_series_has_its_table_and_files(
+    rig: Investigation, browser: Client
+) -> None:
+    runs = list(steady(rig, 5))
+    series = controls.watch(run=runs[-1], title="the control")
+    page = browser.get(series.get_absolute_url()).content.decode()
+    assert "As a table" in page
+    assert page.count("fill-0 dot") == 5
+    csv = browser.get(reverse("control-plot", args=[series.pk, "csv"])).content.decode()
+    assert len(csv.splitlines()) == 6
+    assert "mean, tok/s" in csv
+    svg = browser.get(reverse("control-plot", args=[series.pk, "svg"]))
+    assert svg["Content-Type"] == "image/svg+xml"
+    assert browser.get(reverse("control-plot", args=[series.pk, "exe"])).status_code == 404

@@ -54,3 +54,25 @@ def test_without_decode_lines_the_page_says_what_to_do(browser: Client, story: S
     page = browser.get(reverse("explore", args=[story.investigation.slug])).content.decode()
     assert "Queue a run, or add a server log" in page
     assert "vega" not in page
+
+
+def test_the_chart_is_had_as_a_table_and_as_files(browser: Client, story: Story) -> None:
+    run = story.investigation.runs.get(number=1)
+    lines(run, 4)
+    DecodeSample.objects.filter(run=run, line=1).update(in_repeat=True, tok_s=70.0)
+    address = reverse("explore", args=[story.investigation.slug])
+    page = browser.get(f"{address}?run=R1").content.decode()
+    assert "70.00" in page
+    assert "warm-up or idle" in page
+    files = {
+        form: browser.get(
+            reverse("explore-file", args=[story.investigation.slug, form]) + "?run=R1&metric=tok_s"
+        )
+        for form in ("csv", "svg", "png", "exe")
+    }
+    csv = files["csv"].content.decode().splitlines()
+    assert csv[0] == "run,line,rank,t,tok_s,in_repeat"
+    assert len(csv) == 5
+    assert files["svg"].content.startswith(b"<svg")
+    assert files["png"].content.startswith(b"\x89PNG")
+    assert files["exe"].status_code == 404

@@ -120,6 +120,13 @@ def test_two_axes_are_a_map(browser: Client, run: Run) -> None:
     assert 'class="heat"' in page
     assert page.count('class="shade-') == 3
     assert browser.get(f"{group.get_absolute_url()}course.csv").status_code == 404
+    csv = browser.get(f"{group.get_absolute_url()}map.csv").content.decode().splitlines()
+    assert csv[0].endswith('"mean, tok/s",n,how it stands')
+    assert len(csv) == 1 + page.count('<td class="shade-') + page.count('<td class="none"')
+    svg = browser.get(f"{group.get_absolute_url()}map.svg")
+    assert svg["Content-Type"] == "image/svg+xml"
+    assert b"shade-9" in svg.content
+    assert browser.get(f"{group.get_absolute_url()}map.exe").status_code == 404
 
 
 def test_a_sweep_is_stopped_and_resumed_by_a_button(browser: Client, run: Run) -> None:
