@@ -185,6 +185,12 @@ class NewRun(_Named):
     strict = Flag(
         required=False, help_text="not measured where an argument would not be in force as asked"
     )
+    worker = Text(
+        max_length=100,
+        required=False,
+        allow_blank=True,
+        help_text="the name of the worker that alone may measure it; empty or left out: any",
+    )
     queue = Flag(required=False)
 
 
@@ -220,6 +226,12 @@ class NewBranch(_Named):
         child=Text(max_length=8192, allow_blank=True, trim_whitespace=False), required=False
     )
     workload = WorkloadShape(required=False)
+    worker = Text(
+        max_length=100,
+        required=False,
+        allow_blank=True,
+        help_text="the name of the worker that alone may measure it; left out: as for its origin",
+    )
     queue = Flag(required=False)
 
 

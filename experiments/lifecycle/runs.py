@@ -21,6 +21,7 @@ from experiments import arguments, checkup, secrets, store, summaries
 from experiments.claims import bind_prediction
 from experiments.lifecycle.place import lock, next_number, place
 from experiments.lifecycle.text import needed
+from experiments.lifecycle.workers import must_be_known
 from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
 from experiments.refusal import Refused
 from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
@@ -58,15 +59,22 @@ def add_run(
     note: str = "",
     after: float | None = None,
     strict: bool = False,
+    worker: str | None = None,
 ) -> Run:
     """Plan one configuration under one workload; a draft until `dispatch.queue_run` queues it.
 
     `server_args` are the engine's own flags as asked, without interpreter, host and port. `strict`:
-    it is not measured where an argument would not be in force as asked.
+    it is not measured where an argument would not be in force as asked. `worker`: the name of the
+    one that alone may measure it, "" for any; None: as for the run that it repeats or follows.
     """
     work, limits = workload or Workload(), deadlines or Deadlines.usual(engine)
     _check_plan(engine, server_args, env or {}, work)
     server_args, env = secrets.hidden(server_args, env or {})
+    if worker is None:
+        # What is compared is measured on the same machine, where one was chosen.
+        worker = next((r.needs_worker for r in (repeats_run, follows) if r), "")
+    else:
+        must_be_known(worker)
     for row in (hypothesis, baseline, follows, repeats_run):
         if row is not None and row.investigation_id != investigation.pk:
             raise Refused(f"{row.label} belongs to another investigation")
@@ -94,8 +102,7 @@ def add_run(
             baseline=baseline,
             follows=follows,
             repeats_run=repeats_run,
-            # What is compared is measured on the same machine, where one was chosen.
-            needs_worker=next((r.needs_worker for r in (repeats_run, follows) if r), ""),
+            needs_worker=worker,
             engine=engine,
             engine_release=engine_release[:40],
             plan=_as_row(plan),
@@ -235,6 +242,7 @@ def branch_run(
     hypothesis: Hypothesis | None = None,
     note: str = "",
     strict: bool | None = None,
+    worker: str | None = None,
 ) -> Run:
     """A new draft that follows `run` and differs from it in what is given."""
     plan = plan_of(run)
@@ -252,6 +260,7 @@ def branch_run(
         follows=run,
         note=note,
         strict=plan.strict if strict is None else strict,
+        worker=worker,
     )
 
 

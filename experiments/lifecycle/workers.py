@@ -58,14 +58,19 @@ def forget(worker: Worker) -> None:
     worker.delete()
 
 
+def must_be_known(name: str) -> None:
+    """Raises Refused, with those that are known, for the name of no worker; "" is any worker."""
+    if name and not Worker.objects.filter(name=name).exists():
+        known = ", ".join(Worker.objects.values_list("name", flat=True)) or "none yet"
+        raise Refused(f"there is no worker {name!r}; known are: {known}")
+
+
 def bind(run: Run, name: str) -> None:
     """Let only the worker of this name measure the run, any worker where it is empty.
 
     Raises Refused for an unknown worker, and for a run that is measured already.
     """
-    if name and not Worker.objects.filter(name=name).exists():
-        known = ", ".join(Worker.objects.values_list("name", flat=True)) or "none yet"
-        raise Refused(f"there is no worker {name!r}; known are: {known}")
+    must_be_known(name)
     waiting = Run.objects.filter(pk=run.pk, state__in=(Run.State.DRAFT, Run.State.QUEUED))
     if not waiting.update(needs_worker=name):
         raise Refused(f"{run.label} is no draft and not queued; a worker has it or had it")

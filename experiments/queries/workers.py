@@ -34,6 +34,11 @@ def able(run: Run, workers: Iterable[Worker]) -> list[Worker]:
     return [worker for worker in workers if not why_not(worker, run)]
 
 
+def worker_names() -> list[str]:
+    """The workers that have ever told of themselves, by name."""
+    return list(Worker.objects.order_by("name").values_list("name", flat=True))
+
+
 def needs_in_words(run: Run) -> str:
     """What a run needs of its worker: "the engine sglang and 8 GPUs"."""
     parts = [f"the engine {run.engine}"]

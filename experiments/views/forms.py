@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import shlex
+from collections.abc import Sequence
 from typing import IO, Any, cast
 
 from django import forms
@@ -219,6 +220,16 @@ class RunForm(OfInvestigation):
         required=False,
         help_text="Measure nothing unless every argument is in force as asked.",
     )
+    worker = forms.ChoiceField(
+        required=False,
+        label="Worker",
+        help_text="The one that alone may measure it; what is compared belongs on one machine.",
+    )
+
+    def __init__(self, *args: Any, workers: Sequence[str] = (), **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        field = cast(forms.ChoiceField, self.fields["worker"])
+        field.choices = [("", "any that can"), *((name, name) for name in workers)]
 
     def clean_server_args(self) -> list[str]:
         text = self.cleaned_data["server_args"]

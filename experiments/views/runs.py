@@ -18,7 +18,7 @@ from experiments import dispatch, lifecycle, queries, secrets
 from experiments.lifecycle.runs import workload_from
 from experiments.models import ConfigEntry, Investigation, Run
 from experiments.queries.comparison import name_of
-from experiments.queries.workers import why_it_waits
+from experiments.queries.workers import why_it_waits, worker_names
 from experiments.reports import build, run_plots
 from experiments.reports.plots import Plot
 from experiments.views import preflight
@@ -170,6 +170,7 @@ def create(request: HttpRequest, slug: str) -> HttpResponse:
                 hypothesis=form.row("hypothesis"),
                 baseline=form.row("baseline"),
                 strict=values["strict"],
+                worker=values["worker"],
             )
             return _sent(request, made)
         except lifecycle.Refused as no:
@@ -192,7 +193,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     initial: dict[str, Any] = {"title": "", "engine": plan.engine}
     initial["server_args"] = shlex.join(plan.server_args)
     initial |= {name: getattr(plan.workload, name) for name in Workload.__dataclass_fields__}
-    initial["strict"] = plan.strict
+    initial |= {"strict": plan.strict, "worker": origin.needs_worker}
     form = _form(request, page, initial | {"hypothesis": origin.hypothesis_id})
     # The branch keeps engine and baseline: what differs must be what is measured.
     del form.fields["engine"], form.fields["baseline"]
@@ -206,6 +207,7 @@ def branch(request: HttpRequest, slug: str, number: int) -> HttpResponse:
                 workload=workload_from(form.workload(), plan.workload),
                 hypothesis=form.row("hypothesis"),
                 strict=values["strict"],
+                worker=values["worker"],
             )
             return _sent(request, made)
         except lifecycle.Refused as no:
@@ -222,6 +224,7 @@ def _form(
         initial=initial,
         runs=[facts.run for facts in page.dossier.runs],
         hypotheses=[facts.hypothesis for facts in page.dossier.hypotheses],
+        workers=worker_names(),
     )
 
 

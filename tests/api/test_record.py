@@ -101,6 +101,10 @@ def test_a_run_is_planned_branched_repeated_and_cancelled(api: Caller, base: Run
     assert api.patch(f"{slug}/runs/1", {"note": "slow box"})["note"] == "slow box"
     told = api.refused(409, "POST", f"{slug}/runs", {"title": "x", "server_args": ["--port=1"]})
     assert "host and port" in told["detail"]
+    told = api.refused(
+        409, "POST", f"{slug}/runs", {"title": "x", "server_args": [], "worker": "moon"}
+    )
+    assert "there is no worker 'moon'; known are: none yet" in told["detail"]
 
 
 def test_a_queued_run_is_queued_once(api: Caller, inv: Investigation) -> None:
@@ -171,8 +175,10 @@ def test_the_conclusions_are_those_of_the_report(api: Caller, base: Run) -> None
     assert standing["goal"]["met"] is None
     report = api.get(f"{slug}/report")
     told = report["document"]["post_mortem"]
-    for name, key in (("timeline", "steps"), ("advice", "advice"), ("gap", "gaps")):
+    for name, key in (("timeline", "steps"), ("gap", "gaps")):
         assert api.get(f"{slug}/{name}")["items"] == told[key]
+    shown = api.get(f"{slug}/advice")["items"]
+    assert [{k: row[k] for k in told["advice"][0]} for row in shown] == told["advice"]
 
 
 def test_the_library_answers_as_the_command_does(api: Caller) -> None:

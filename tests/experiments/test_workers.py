@@ -289,3 +289,34 @@ def test_what_is_compared_with_a_bound_run_is_measured_on_the_same_worker(plan: 
     workers.bind(plan, "big")
     assert lifecycle.repeat_run(plan).needs_worker == "big"
     assert lifecycle.branch_run(plan, title="another").needs_worker == "big"
+
+
+def test_a_plan_names_its_worker_and_an_unknown_one_is_refused(
+    investigation: Investigation,
+) -> None:
+    register("big", 8)
+    given = {"investigation": investigation, "title": "t", "server_args": ["--model-path", "m"]}
+    run = lifecycle.add_run(**given, worker="big")
+    assert run.needs_worker == "big"
+    assert lifecycle.branch_run(run, title="anywhere", worker="").needs_worker == ""
+    with pytest.raises(Refused, match="there is no worker 'moon'; known are: big"):
+        lifecycle.add_run(**given, worker="moon")
+    assert investigation.runs.count() == 2
+
+
+def test_the_form_offers_the_workers_and_keeps_the_choice(
+    investigation: Investigation, client: Client
+) -> None:
+    register("big", 8)
+    client.force_login(User.objects.create_user("ann"))
+    address = reverse("run-new", args=[investigation.slug])
+    assert '<option value="big">big</option>' in client.get(address).content.decode()
+    fields = {"title": "here", "engine": "reference", "server_args": "--model-path m"}
+    load = {"prompts_per_repeat": 2, "max_new_tokens": 8, "concurrency": 1, "repeats": 1}
+    client.post(address, {**fields, **load, "worker": "big", "then": "draft"})
+    run = investigation.runs.get()
+    assert run.needs_worker == "big"
+    branch = client.get(reverse("run-branch", args=[investigation.slug, run.number]))
+    assert '<option value="big" selected>big</option>' in branch.content.decode()
+    wrong = client.post(address, {**fields, **load, "worker": "moon", "then": "draft"})
+    assert "moon is not one of the available choices" in wrong.content.decode()
