@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 from specdebug.diagnosis.account import Gap, draft_runs, gaps_of
 from specdebug.diagnosis.advice import Advice, advise
@@ -26,9 +26,11 @@ from specdebug.diagnosis.causes import (
 from specdebug.diagnosis.definitions import DEFINITIONS
 from specdebug.diagnosis.facts import Case, case_from_rows
 from specdebug.diagnosis.figures import base_step_ms, baseline, speculative_runs
+from specdebug.diagnosis.findings import severity_rank
 from specdebug.diagnosis.gap import RunGap, run_gap
 from specdebug.diagnosis.insights import Insight, insights
 from specdebug.diagnosis.record import HypothesisRow, NoteRow, Record, RunRow, SettingRow
+from specdebug.diagnosis.replication import replication
 from specdebug.diagnosis.summary import Sentence, five_sentences, metric_value
 from specdebug.diagnosis.timeline import Regression, TimelineEntry, regressions, steps
 from specdebug.diagnosis.verdicts import (
@@ -232,7 +234,10 @@ def build_post_mortem(
         best=best.label if best else None,
         obstacles=closing_obstacles(
             status,
-            [OpenFinding(f.code, f.severity, f.statement) for f in live],
+            [
+                OpenFinding(f.code, f.severity, f.statement)
+                for f in sorted(live, key=lambda f: severity_rank(cast("Any", f.severity)))
+            ],
             [u for h in record.hypotheses if (u := _undecided(h)) is not None],
         ),
         summary=five_sentences(record, status, best, known, compared, latest),
@@ -243,7 +248,7 @@ def build_post_mortem(
         runs=tuple(_figures(r, record, case, compared) for r in ordered),
         regressions=compared,
         gaps=tuple(map(run_gap, gaps_of(draft_runs(case)) if gaps is None else gaps)),
-        insights=(*insights(case), *_replication(record, compared, assumed_cv)),
+        insights=(*insights(case), *replication(record, compared, assumed_cv)),
         advice=advise(case, codes),
         settings=tuple(s for r in ordered if (s := _settings(r)) is not None),
         patches=tuple(
@@ -366,42 +371,3 @@ def _figures(
         change_percent=mine.change_percent if mine else None,
         verdict=mine.verdict if mine else "",
     )
-
-
-def _replication(
-    record: Record, compared: tuple[Regression, ...], assumed_cv: float
-) -> tuple[Insight, ...]:
-    """Which comparisons stand although figures are single, and the regressions among all."""
-    single = [c for c in compared if c.unreplicated]
-    out: list[Insight] = []
-    pairs = list(compared)
-    spec = [
-        r
-        for r in sorted(record.runs, key=lambda r: r.order)
-        if r.figures.speculative is not False and r.figures.tok_s
-    ]
-    if len(spec) > 2:
-        extra = replace(record, runs=(spec[0], replace(spec[-1], follows=spec[0].label)))
-        known = {(c.run, c.against) for c in pairs}
-        added = [c for c in regressions(extra, assumed_cv) if (c.run, c.against) not in known]
-        pairs += added
-        single += [c for c in added if c.unreplicated]
-    if single:
-        said = "; ".join(
-            f"{c.run} against {c.against} {c.change_percent:+.1f} %: {c.verdict}" for c in single
-        )
-        out.append(
-            Insight(
-                "replication",
-                "What single figures can carry",
-                f"Figures are unreplicated. With a run-to-run spread of {100 * assumed_cv:.0f} % "
-                f"taken for granted: {said}.",
-            )
-        )
-    flagged = [c for c in pairs if c.flagged]
-    if flagged:
-        said = "; ".join(
-            f"{c.run} against {c.against} {c.change_percent:+.1f} % ({c.cause})" for c in flagged
-        )
-        out.append(Insight("regressions", "Regressions", said + "."))
-    return tuple(out)

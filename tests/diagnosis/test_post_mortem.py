@@ -187,6 +187,12 @@ def test_the_investigation_stays_open(report: PostMortem) -> None:
     ]
 
 
+def test_the_gravest_obstacle_comes_right_after_the_goal(report: PostMortem) -> None:
+    goal, first, *_ = report.obstacles
+    assert goal.startswith("Goal not met")
+    assert first.startswith("aux-layer-mismatch (critical) is open")
+
+
 def test_the_gap_account_of_each_run_adds_up(report: PostMortem) -> None:
     assert [g.run for g in report.gaps] == ["R1", "R2"]
     for gap in report.gaps:
