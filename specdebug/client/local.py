@@ -17,6 +17,9 @@ from typing import IO
 from specdebug.client.http import Unreachable
 
 START_SECONDS = 120.0
+# Servers that this program has started. They may outlive it; kept so that one which has ended is
+# taken off the system's table of processes, and none is complained about when it is collected.
+_started: list[subprocess.Popen[bytes]] = []
 
 
 @dataclass
@@ -35,6 +38,7 @@ def connect(folder: Path) -> LocalServer:
     """The server of this folder, ready to answer. Raises Unreachable with what to do."""
     if importlib.util.find_spec("django") is None:
         raise Unreachable("a local server needs the web part: pip install 'specdebug[web]'")
+    _started[:] = [process for process in _started if process.poll() is None]
     folder = folder.expanduser().absolute()
     try:
         (folder / "run").mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -68,6 +72,7 @@ def _ready(folder: Path, users: IO[str]) -> LocalServer:
                     stderr=output,
                     start_new_session=True,
                 )
+            _started.append(process)
         elif process.poll() not in (None, 0):
             tail = "\n    ".join(log.read_text(errors="replace").splitlines()[-5:])
             raise Unreachable(f"the local server does not start; the end of {log}:\n    {tail}")
