@@ -97,6 +97,11 @@ class WorkersPage:
     waiting: Sequence[WaitingRun]
     elsewhere: Sequence[Run]
 
+    @property
+    def busy(self) -> bool:
+        """Whether anything runs or waits: else nothing here changes within seconds."""
+        return bool(self.waiting or self.elsewhere or any(row.runs for row in self.workers))
+
 
 def workers_page(*, now: datetime | None = None) -> WorkersPage:
     """Who is there, what runs and what waits: 2 queries."""

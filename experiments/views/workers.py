@@ -18,8 +18,8 @@ from experiments.queries.workers import workers_page
 @require_safe
 @never_cache
 def workers(request: HttpRequest) -> HttpResponse:
-    """Each worker with its machine, then the queue. Asked again every five seconds for the piece
-    that changes, by a page that is open."""
+    """Each worker with its machine, then the queue. While something runs or waits, an
+    open page asks every two seconds for the piece that changes."""
     piece = request.headers.get("HX-Target") == "workers"
     return render(request, "_workers.html" if piece else "workers.html", {"page": workers_page()})
 

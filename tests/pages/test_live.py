@@ -118,3 +118,20 @@ def test_a_draft_is_queued_from_its_page(
     browser.post(f"{story.draft.get_absolute_url()}queue/")
     story.draft.refresh_from_db()
     assert story.draft.state == "queued"
+
+
+def test_the_workers_are_followed_only_while_something_runs_or_waits(
+    story: Any, browser: Client
+) -> None:
+    idle = browser.get("/workers/").content.decode()
+    assert "hx-trigger" not in idle
+    assert "htmx" not in idle.split("</head>")[0].replace("htmx-config", "")
+    assert "Nothing runs or waits" in idle
+    Run.objects.filter(pk=story.draft.pk).update(state="queued", queued_at=timezone.now())
+    assert 'hx-trigger="every 2s"' in browser.get("/workers/").content.decode()
+    piece = browser.get("/workers/", headers={"HX-Target": "workers"}).content.decode()
+    assert 'hx-trigger="every 2s"' in piece
+    Run.objects.filter(pk=story.draft.pk).update(state="done")
+    # The last answer to a page that follows ends the asking.
+    piece = browser.get("/workers/", headers={"HX-Target": "workers"}).content.decode()
+    assert "hx-trigger" not in piece
