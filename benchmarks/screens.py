@@ -3,8 +3,9 @@
     .venv/bin/python benchmarks/screens.py --out DIR [--data DIR] [--only compare,home]
 
 Without --data a fresh folder with the recorded example is made; with --fill 10000 also that many
-runs. Uses the Chromium of $SPECDEBUG_CHROMIUM or the system's own. Prints what the browser said
-went wrong: scripts refused by the policy, failed requests, pages wider than the window.
+runs, with --long an investigation of hostile long names. Uses the Chromium of $SPECDEBUG_CHROMIUM
+or the system's own. Prints what the browser said went wrong: scripts refused by the policy, failed
+requests, pages wider than the window.
 """
 
 from __future__ import annotations
@@ -25,35 +26,72 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 WIDTHS = {"wide": 1440, "narrow": 390}
 THEMES = ("light", "dark")
+# Every page of the address book for one investigation, found by asking for it: a new page is
+# pictured without being named here.
 ADDRESSES = """
-from django.urls import reverse
-from experiments.models import Evidence, Finding, Hypothesis, Investigation, Run
-out = {"home": "/", "new": reverse("investigation-new")}
-for name in ("compare", "check", "findings", "search", "settings", "people", "workers", "reports"):
-    try:
-        out[name] = reverse(name)
-    except Exception:
-        pass
-for n, row in enumerate(Investigation.objects.exclude(source="").order_by("pk")[:3]):
-    slug = row.slug
-    out[f"i{n}"] = reverse("investigation", args=[slug])
-    for run in Run.objects.filter(investigation=row):
-        out[f"i{n}-r{run.number}"] = reverse("run", args=[slug, run.number])
-    names = [f"{slug}/R{r.number}" for r in Run.objects.filter(investigation=row)][:8]
-    out[f"i{n}-compare"] = reverse("compare") + "?" + "&".join(f"run={x}" for x in names)
-    h = Hypothesis.objects.filter(investigation=row).first()
-    if h: out[f"i{n}-hypothesis"] = h.get_absolute_url()
-    f = Finding.objects.filter(investigation=row).first()
-    if f: out[f"i{n}-finding"] = reverse("finding", args=[slug, f.pk])
-    e = Evidence.objects.filter(investigation=row, kind="server-log").first()
-    if e: out[f"i{n}-log"] = reverse("evidence", args=[slug, e.pk])
-    for form in ("event-new", "hypothesis-new", "run-new", "run-record", "file-new",
-                 "investigation-edit", "investigation-close"):
-        try:
-            out[f"i{n}-{form}"] = reverse(form, args=[slug])
-        except Exception:
-            pass
-print("ADDRESSES", __import__("json").dumps(out))
+import json
+from django.contrib.auth.models import User
+from django.test import Client
+from django.urls import NoReverseMatch, reverse
+from experiments import models as m
+from experiments.views.urls import urlpatterns
+user, _ = User.objects.get_or_create(username="looker", defaults={"is_superuser": True})
+client = Client(headers={"host": "localhost"}, raise_request_exception=False)
+client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+out, seen = {}, set()
+def look(name, address):
+    if address in seen: return
+    seen.add(address)
+    answer = client.get(address)
+    kind = answer.headers.get("Content-Type", "")
+    if answer.status_code == 200 and "html" in kind and b"<html" in answer.content:
+        out[name] = address
+def first(rows): return rows.values_list("pk", flat=True).first() or 0
+rows = list(m.Investigation.objects.exclude(source="").order_by("pk")[:2])
+rows += list(m.Investigation.objects.filter(source="").order_by("pk")[:1])
+for place, row in enumerate(rows):
+    runs = m.Run.objects.filter(investigation=row)
+    measured = runs.filter(state="done").order_by("-number").first()
+    pks = {
+        "event-edit": first(m.Event.objects.filter(investigation=row)),
+        "finding": first(m.Finding.objects.filter(investigation=row)),
+        "evidence": first(m.Evidence.objects.filter(investigation=row)),
+        "run-bind": first(runs), "control": first(m.WatchedSeries.objects),
+    }
+    for pattern in urlpatterns:
+        names = set(pattern.pattern.regex.groupindex)
+        number = 1 if pattern.name[:3] in ("hyp", "pre", "app", "ove", "swe", "rep") else (
+            measured.number if measured else 0)
+        values = {"slug": row.slug, "number": number, "run": 1, "since": 1,
+                  "pk": pks.get(pattern.name, 0)}
+        if pattern.name in ("sweep-new", "turns-new") and measured:
+            values["number"] = measured.number
+        if not names <= set(values): continue
+        try: address = reverse(pattern.name, kwargs={n: values[n] for n in names})
+        except NoReverseMatch: continue
+        look(f"i{place}-{pattern.name}" if names else pattern.name, address)
+    for run in runs[:8]: look(f"i{place}-r{run.number}", run.get_absolute_url())
+    named = [f"{row.slug}/R{run.number}" for run in runs[:8]]
+    look(f"i{place}-compare", reverse("compare") + "?" + "&".join(f"run={x}" for x in named))
+look("search-all", reverse("search") + "?q=draft")
+look("search-runs", reverse("search") + "?kind=run&q=")
+look("nothing", reverse("search") + "?q=nothing-like-this")
+user.delete()
+print("ADDRESSES", json.dumps(out))
+"""
+LONG = """
+from experiments import lifecycle
+from experiments.lifecycle.runs import RecordedRepeat
+word = "a-very-long-name-without-any-space-that-nobody-would-want-" * 3
+row = lifecycle.create_investigation(title=word[:180], question=word * 3, context=word * 3)
+for n in range(3):
+    run = lifecycle.record_run(investigation=row, title=word[:180], note=word * 2, host=word[:150],
+        repeats=[RecordedRepeat(90.0 + n, 1.5)], engine_release="0.5.9",
+        server_args=["--model-path", "/" + word * 2, "--speculative-num-steps", str(n + 1)])
+lifecycle.edit_investigation(row, baseline=run)
+claim = lifecycle.add_hypothesis(investigation=row, claim=word * 2, mechanism=word * 2)
+lifecycle.register_prediction(hypothesis=claim, baseline=run)
+lifecycle.add_event(investigation=row, title=word[:180], kind="source", text=word * 4)
 """
 
 
@@ -157,6 +195,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--fill", type=int, default=0)
+    parser.add_argument("--long", action="store_true", help="with hostile long names")
     parser.add_argument("--only", default="", help="parts of page names, comma separated")
     parser.add_argument("--shapes", default=",".join(f"{w}-{t}" for w in WIDTHS for t in THEMES))
     options = parser.parse_args()
@@ -166,6 +205,8 @@ def main() -> None:
         manage(data, "migrate", "-v0")
         if options.data is None:
             manage(data, "load_story")
+        if options.long:
+            manage(data, "shell", "-v0", "-c", LONG)
         if options.fill:
             from fill import fill_folder
 
