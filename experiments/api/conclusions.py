@@ -1,4 +1,4 @@
-"""What follows from an investigation's rows: timeline, gap account, advice, post-mortem; and the
+"""What follows from an investigation's rows: timeline, gap account, post-mortem; and the
 comparison of any runs. Nothing is decided here."""
 
 from __future__ import annotations
@@ -136,13 +136,6 @@ class Gap(Endpoint):
         """From the baseline to each run: how many tok/s go to acceptance, drafting and the rest,
         each with its range; the same accounts as on the page and in the report."""
         return self.tagged({"items": _told(slug)["gaps"]})
-
-
-class Advice(Endpoint):
-    @extend_schema(operation_id="readAdvice", responses=Entries, tags=TAG)
-    def get(self, request: Any, slug: str) -> Response:
-        """The next experiments worth their time, the best first."""
-        return self.tagged({"items": _told(slug)["advice"]})
 
 
 class Regressions(Endpoint):

@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView, SpectacularSwaggerSplitVie
 
 from experiments.api import (
     accounts,
+    advice,
     archives,
     checks,
     conclusions,
@@ -96,7 +97,8 @@ v1 = [
     path(f"{ONE}/files/known", evidence.KnownInvestigationFile.as_view()),
     path(f"{ONE}/timeline", conclusions.Timeline.as_view()),
     path(f"{ONE}/gap", conclusions.Gap.as_view()),
-    path(f"{ONE}/advice", conclusions.Advice.as_view()),
+    path(f"{ONE}/advice", advice.Advice.as_view()),
+    path(f"{ONE}/advice/<code:key>/take", advice.TakeAdvice.as_view()),
     path(f"{ONE}/regressions", conclusions.Regressions.as_view()),
     path(f"{ONE}/report", conclusions.Report.as_view()),
     path(f"{ONE}/report.pdf", conclusions.ReportPdf.as_view()),

@@ -9,10 +9,15 @@ from specdebug.measure.watch import MARGIN
 
 
 def alarms(run: Run) -> list[Alert]:
-    """The alerts that this run's series newly gives; none for a run that nobody watches."""
+    """The alerts that this run's series newly gives; none for a run that nobody watches.
+
+    Within a transaction: two runs of a series that end at once look one after the other, so that
+    the second finds what the first has told.
+    """
     if not run.series_key:
         return []
-    watched = WatchedSeries.objects.filter(key=run.series_key).first()
+    rows = WatchedSeries.objects.select_for_update()
+    watched = rows.filter(key=run.series_key).first()
     return [] if watched is None else look_at(watched)
 
 

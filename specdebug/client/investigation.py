@@ -93,7 +93,8 @@ class Investigation:
     ) -> Run:
         """Plan a run for a worker, and send it unless `queue` is False.
 
-        fields: engine, engine_release, env, workload, hypothesis, baseline, follows, note, strict.
+        fields: engine, engine_release, env, workload, hypothesis, baseline, follows, note, strict,
+        worker.
         """
         for name in ("hypothesis", "baseline", "follows"):
             if fields.get(name) is not None:
@@ -124,8 +125,12 @@ class Investigation:
         return self._items("timeline")
 
     def advice(self) -> list[Json]:
-        """The next experiments worth their time."""
+        """The next experiments worth their time, each with its `key`, cost and `startable`."""
         return self._items("advice")
+
+    def take(self, key: str) -> Json:
+        """Register the hypothesis of an advice and queue its run; again: the same pair."""
+        return self.client._post(f"{self.path}/advice/{key}/take", {})
 
     def gap(self) -> list[Json]:
         """Where the tokens per second go, from the baseline to each run."""

@@ -53,6 +53,41 @@ def test_a_double_click_makes_one_run(browser: Client, open_question: Story) -> 
     assert (Run.objects.count(), Hypothesis.objects.count()) == (before[0] + 1, before[1] + 1)
 
 
+def test_one_call_of_the_api_does_the_same_and_a_second_call_or_a_click_comes_to_the_same_run(
+    browser: Client, open_question: Story
+) -> None:
+    before = (Run.objects.count(), Hypothesis.objects.count())
+    address = f"/api/v1/investigations/{open_question.investigation.slug}/advice"
+    (offered,) = [a for a in browser.get(address).json()["items"] if a["key"] == "second-depth"]
+    assert offered["startable"]
+    assert offered["cost"] == {
+        "minutes": pytest.approx(70 / 60),
+        "most": pytest.approx(70 / 60),
+        "n": 1,
+        "on_gpus": False,
+    }
+    first = browser.post(f"{address}/second-depth/take").json()
+    assert (first["queued"], first["claim"]) == (True, offered["claim"])
+    second = browser.post(f"{address}/second-depth/take").json()
+    assert second == {**first, "queued": False}
+    browser.post(take(open_question))
+    assert (Run.objects.count(), Hypothesis.objects.count()) == (before[0] + 1, before[1] + 1)
+    refused = browser.post(f"{address}/real-prompts/take")
+    assert refused.status_code == 409
+    assert "no longer follows" in refused.json()["detail"]
+
+
+def test_a_draft_that_a_crash_left_unqueued_is_queued_by_the_next_click(
+    browser: Client, open_question: Story
+) -> None:
+    browser.post(take(open_question))
+    run = Run.objects.order_by("-number")[0]
+    Run.objects.filter(pk=run.pk).update(state=Run.State.DRAFT, queued_at=None)
+    browser.post(take(open_question))
+    run.refresh_from_db()
+    assert run.state == "queued"
+
+
 def test_advice_that_no_longer_follows_starts_nothing(
     browser: Client, open_question: Story
 ) -> None:
