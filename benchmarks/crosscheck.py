@@ -4,9 +4,14 @@ Both serve the same target and the same draft; every request's tokens, verify pa
 histogram must be equal, for the right layers and wrong ones, at 1, 3 and 15 steps, with the norms
 swapped, and with draft positions as from 0.5.12 on. One start of the real server for each.
 
-    python benchmarks/crosscheck.py [--only NAME ...] [--prompts 8] [--tokens 96] [--json FILE]
+    python benchmarks/crosscheck.py [NAME ...] [--prompts 8] [--tokens 96] [--json FILE]
 
-Needs the real SGLang: bin/setup-sglang-cpu. About 40 s for each configuration on a quiet machine.
+Names are plain, right-1, right-3, right-15, wrong-1, wrong-3, wrong-15, norms-swapped-3,
+fixed-positions-3 and fixed-positions-15; without one all are compared. Prints a line for each, of
+requests how many are equal, and with --json keeps what it found beside what the file has of others,
+so that it may be filled one at a time. Exit code 1 where a request differs.
+
+Needs the real SGLang: bin/setup-sglang-cpu. About a minute for a configuration on a quiet machine.
 """
 
 from __future__ import annotations
@@ -17,8 +22,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -186,29 +192,65 @@ def _swap(file: Path, one: str, other: str) -> None:
     save_file(tensors, file, metadata={"format": "pt"})
 
 
+HEADING = (
+    "configuration       requests  tokens  verifies  histograms  other offset  accept len  seconds"
+)
+
+
+def in_a_line(found: Compared, seconds: float) -> str:
+    """One row under HEADING: how many requests are equal in each way."""
+    other = "-" if found.equal_with_other_position is None else found.equal_with_other_position
+    length = "-" if found.accept_len is None else f"{found.accept_len:.3f}"
+    return (
+        f"{found.name:<18}  {found.requests:>8}  {found.equal_tokens:>6}  "
+        f"{found.equal_verifies:>8}  {found.equal_histograms:>10}  {other:>12}  {length:>10}  "
+        f"{seconds:>7.1f}"
+    )
+
+
+def _keep(file: Path, one: dict[str, Any]) -> None:
+    """Put a configuration in its place among those that the file has."""
+    try:
+        before = {each["name"]: each for each in json.loads(file.read_text())}
+    except FileNotFoundError:
+        before = {}
+    before[one["name"]] = one
+    rows = [before[name] for name in BY_NAME if name in before]
+    fresh = file.with_name(f".{file.name}")
+    fresh.write_text(json.dumps(rows, indent=1) + "\n")
+    fresh.replace(file)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", nargs="+", choices=sorted(BY_NAME), help="these only")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="these only")
+    parser.add_argument("--only", nargs="+", default=[], metavar="NAME", help="the same")
     parser.add_argument("--prompts", type=int, default=WORK.prompts_per_repeat)
     parser.add_argument("--tokens", type=int, default=WORK.max_new_tokens)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     work = replace(WORK, prompts_per_repeat=args.prompts, max_new_tokens=args.tokens)
+    names = {*args.names, *args.only}
+    if unknown := sorted(names - BY_NAME.keys()):
+        parser.error(f"{', '.join(unknown)}: there are {', '.join(BY_NAME)}")
     if not os.environ.get(INTERPRETER):
         setup = subprocess.run(
             [ROOT / "bin" / "setup-sglang-cpu"], capture_output=True, text=True, check=True
         )
         os.environ[INTERPRETER] = setup.stdout.splitlines()[-1]
     found: list[dict[str, Any]] = []
+    print(HEADING, flush=True)
     for configuration in CONFIGURATIONS:
-        if args.only and configuration.name not in args.only:
+        if names and configuration.name not in names:
             continue
+        begin = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="specdebug-") as folder:
             result = compare(configuration, Path(folder), work)
-        found.append({**result.__dict__, "equal": result.equal})
-        print(json.dumps(found[-1]), flush=True)
+        seconds = round(time.monotonic() - begin, 1)
+        found.append({**asdict(result), "equal": result.equal, "seconds": seconds})
+        print(in_a_line(result, seconds), flush=True)
         if args.json:
-            args.json.write_text(json.dumps(found, indent=1) + "\n")
+            _keep(args.json, found[-1])
     equal = sum(one["requests"] for one in found if one["equal"])
     print(f"{equal} of {sum(one['requests'] for one in found)} requests are equal in all three")
     return 0 if all(one["equal"] for one in found) else 1
