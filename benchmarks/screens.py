@@ -47,7 +47,7 @@ def look(name, address):
     if answer.status_code == 200 and "html" in kind and b"<html" in answer.content:
         out[name] = address
 def first(rows): return rows.values_list("pk", flat=True).first() or 0
-rows = list(m.Investigation.objects.exclude(source="").order_by("pk")[:2])
+rows = list(m.Investigation.objects.exclude(source="").order_by("pk")[:1])
 rows += list(m.Investigation.objects.filter(source="").order_by("pk")[:1])
 for place, row in enumerate(rows):
     runs = m.Run.objects.filter(investigation=row)
@@ -59,6 +59,7 @@ for place, row in enumerate(rows):
         "run-bind": first(runs), "control": first(m.WatchedSeries.objects),
     }
     for pattern in urlpatterns:
+        if "." in str(pattern.pattern): continue  # a file
         names = set(pattern.pattern.regex.groupindex)
         number = 1 if pattern.name[:3] in ("hyp", "pre", "app", "ove", "swe", "rep") else (
             measured.number if measured else 0)
