@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -73,7 +74,16 @@ def check_frames(inv: Investigation, run: Run) -> None:
     assert runs.loc[run.label, "params.topk"] == 1
 
 
-def test_two_programs_share_a_folder_and_a_killed_one_leaves_nothing(tmp_path: Path) -> None:
+def example() -> str:
+    """The code of docs/client.md that starts a server of its own."""
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(), re.S)
+    (code,) = (block for block in blocks if 'Client.local("record")' in block)
+    return code
+
+
+def test_two_programs_share_a_folder_and_a_killed_one_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     folder = tmp_path / "record"
     about = folder / "run" / "local.json"
     log = tmp_path / "server.log"
@@ -95,6 +105,9 @@ def test_two_programs_share_a_folder_and_a_killed_one_leaves_nothing(tmp_path: P
         assert sorted(r.label for r in inv.runs()) == ["R0", "R1"]
         assert sd.connection.http.get(f"{run.path}/log").content == b"first\nsecond\n"
         check_frames(inv, run)
+        # The page's own example has a folder of this name: it finds the server running.
+        monkeypatch.chdir(tmp_path)
+        exec(example(), {})  # noqa: S102 (our own page)
         sd.close()
         # Ours has closed; the other still holds the server.
         assert server_of(folder) > 0

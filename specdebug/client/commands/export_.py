@@ -9,7 +9,7 @@ from typing import Any
 from specdebug.client.commands.console import OK, options, shown, with_client
 
 EXAMPLES = """examples:
-  specdebug export kimi-k2-5                       writes kimi-k2-5.zip
+  specdebug export kimi-k2-5   # writes kimi-k2-5.zip
   specdebug export kimi-k2-5 -o /backup/kimi.zip"""
 
 

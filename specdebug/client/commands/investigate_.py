@@ -9,8 +9,8 @@ from specdebug.client.api import Client, Investigation
 from specdebug.client.commands.console import OK, figure, options, shown, table, with_client
 
 EXAMPLES = """examples:
-  specdebug investigate                                   list them
-  specdebug investigate kimi-k2-5                         how it stands
+  specdebug investigate   # list them
+  specdebug investigate kimi-k2-5   # how it stands
   specdebug investigate "Slow draft" --question "Why is the draft slower than no draft?"
   specdebug investigate --filter 'state = open AND title ~ kimi'"""
 

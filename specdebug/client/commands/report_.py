@@ -10,9 +10,9 @@ from typing import Any
 from specdebug.client.commands.console import OK, options, shown, with_client
 
 EXAMPLES = """examples:
-  specdebug report kimi-k2-5                       writes kimi-k2-5.pdf
+  specdebug report kimi-k2-5   # writes kimi-k2-5.pdf
   specdebug report kimi-k2-5 -o report.json
-  specdebug report kimi-k2-5 --json                to standard output"""
+  specdebug report kimi-k2-5 --json   # to standard output"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from specdebug.client.files import upload
 EXAMPLES = """examples:
   specdebug upload kimi-k2-5/R3 server.log
   specdebug upload kimi-k2-5 draft/config.json target/config.json
-  specdebug upload --pending        what scripts could not send while the server was away"""
+  specdebug upload --pending   # what scripts could not send while the server was away"""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
