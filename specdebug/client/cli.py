@@ -7,9 +7,10 @@ import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 if TYPE_CHECKING:
+    from specdebug.diagnosis.catalogue import CatalogueEntry
     from specdebug.diagnosis.diagnose import Diagnosis
     from specdebug.diagnosis.facts import Input
 
@@ -71,6 +72,7 @@ def _parser(chosen: str | None) -> argparse.ArgumentParser:
 
     explain = commands.add_parser("explain", help="explain a finding code, or list all codes")
     explain.add_argument("code", nargs="?", help="a code such as draft-tokens-overridden")
+    explain.add_argument("--json", action="store_true", help="print JSON")
     explain.set_defaults(run=_explain)
     if chosen not in commands.choices:
         from specdebug.client import commands as with_server
@@ -155,10 +157,7 @@ def _answer(args: argparse.Namespace, inputs: list[Input]) -> int:
     case = build_case(inputs, engine_version=args.engine_version, baseline=args.baseline)
     found = diagnose(case)
     if args.json:
-        import json
-
-        json.dump(to_json(found), sys.stdout, indent=1, ensure_ascii=False)
-        print()
+        _print_json(to_json(found))
     elif args.quiet:
         for finding in found.faults:
             print(f"{finding.severity} {finding.code}: {finding.statement}")
@@ -181,6 +180,9 @@ def _show(found: Diagnosis, out: TextIO) -> None:
 def _explain(args: argparse.Namespace) -> int:
     from specdebug.diagnosis.catalogue import CATALOGUE
 
+    if args.code is None and args.json:
+        _print_json([_entry(entry) for entry in CATALOGUE.values()])
+        return OK
     if args.code is None:
         width = max(len(code) for code in CATALOGUE)
         for entry in CATALOGUE.values():
@@ -194,11 +196,30 @@ def _explain(args: argparse.Namespace) -> int:
         hint = f"; did you mean {', '.join(near)}?" if near else "; `specdebug explain` lists all"
         print(f"specdebug explain: no finding is called {args.code!r}{hint}", file=sys.stderr)
         return UNUSABLE
+    if args.json:
+        _print_json(_entry(known))
+        return OK
     import textwrap
 
     print(f"{known.code}: {known.title} ({known.family})\n")
     print(textwrap.fill(known.explanation, 88))
     return OK
+
+
+def _entry(entry: CatalogueEntry) -> dict[str, str]:
+    return {
+        "code": entry.code,
+        "title": entry.title,
+        "family": entry.family,
+        "explanation": entry.explanation,
+    }
+
+
+def _print_json(data: Any) -> None:
+    import json
+
+    json.dump(data, sys.stdout, indent=1, ensure_ascii=False)
+    print()
 
 
 if __name__ == "__main__":

@@ -163,6 +163,16 @@ def test_explain_knows_every_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert len(capsys.readouterr().out.splitlines()) == len(CATALOGUE)
 
 
+def test_explain_prints_json_of_one_code_or_of_all(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["explain", "--json"]) == 0
+    every = json.loads(capsys.readouterr().out)
+    assert [entry["code"] for entry in every] == list(CATALOGUE)
+    assert main(["explain", "draft-tokens-overridden", "--json"]) == 0
+    one = json.loads(capsys.readouterr().out)
+    assert one in every
+    assert one["explanation"]
+
+
 def test_explain_suggests_the_nearest_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", "draft-token-overriden"]) == 2
     assert "draft-tokens-overridden" in capsys.readouterr().err

@@ -28,7 +28,7 @@ def script(shell: str) -> str:
     options |= {
         "check": "--engine-version --baseline --json --quiet",
         "preflight": "--engine-version --baseline --json --quiet",
-        "explain": "",
+        "explain": "--json",
     }
     cases = "\n".join(f'    {name}) words="{words}" ;;' for name, words in options.items())
     body = f"""_specdebug() {{
