@@ -12,6 +12,7 @@ LEFT, RIGHT = 250.0, 26.0
 PLOT_TOP, PLOT_HEIGHT = 16.0, 120.0
 LANE, BAR = 20.0, 17.0
 MOST_BUGS = 16
+TITLE = "Figures, beliefs, observations and changes in order, and how long each grave bug lived"
 LANES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("believed", "thought", ("hypothesis", "belief")),
     ("observed, read", "result", ("observation", "source", "note")),
@@ -35,7 +36,7 @@ def course(told: Told) -> Diagram | None:
     _lanes(svg, steps, places, bottom + 26)
     _lives(svg, bugs, at, bottom + 26 + LANE * len(LANES) + 8)
     says = _in_words(told, steps, bugs)
-    return Diagram("Course of the investigation", says, svg.drawn(says))
+    return Diagram(TITLE, says, svg.drawn(says))
 
 
 def _figures(svg: Svg, told: Told, at: Mapping[str, float], bottom: float) -> None:

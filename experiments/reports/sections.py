@@ -24,7 +24,8 @@ SECTIONS: dict[str, str] = {
     "commands": "Commands, environment, versions",
     "files": "Files",
 }
-SHORT = ("summary", "next", "goal", "course", "causes", "bugs", "runs")
+# In another order: the table of runs fills what the drawing of the course leaves of a page.
+SHORT = ("summary", "next", "goal", "runs", "course", "causes", "bugs")
 # Without it there is no report.
 ALWAYS = "summary"
 

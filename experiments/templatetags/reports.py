@@ -71,6 +71,16 @@ def bugs_shown(told: Any, which: str) -> list[Any]:
 
 
 @register.filter
+def in_template(obstacles: list[str], which: str) -> list[str]:
+    """The obstacles of a report; the short one names what is open, without each finding's words."""
+    if which != "short":
+        return obstacles
+    named = [one.split(" is open", 1)[0] for one in obstacles if ") is open" in one]
+    others = [one for one in obstacles if ") is open" not in one]
+    return [*others, f"Open: {', '.join(named)}."] if named else others
+
+
+@register.filter
 def spread(sd: float | None) -> str:
     """The sample deviation behind a mean; empty where there is none."""
     return "" if not isinstance(sd, int | float) else f"± {sd:.1f}"

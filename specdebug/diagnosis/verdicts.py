@@ -29,6 +29,7 @@ __all__ = [
     "with_latest",
 ]
 
+METRIC_NAMES = {"tok_s": "throughput", "accept_len": "accept length", "step_ms": "step time"}
 ASSUMED_CV = 0.03
 
 
@@ -279,6 +280,7 @@ def goal_status(goal: Goal, value: float | None, baseline: float | None = None) 
         met = value > target if beat and goal.value == 1.0 else value >= target * (1 - 1e-9)
     ratio = value / target if target else None
     word = "met" if met else "not met"
+    name = METRIC_NAMES.get(goal.metric, goal.metric)
     against = "the baseline" if beat and goal.value == 1.0 else "the target"
     share = f" ({ratio:.2f} of it)" if ratio is not None else ""
     return GoalStatus(
@@ -287,7 +289,7 @@ def goal_status(goal: Goal, value: float | None, baseline: float | None = None) 
         value,
         value - target,
         ratio,
-        f"Goal {word}: {goal.metric} {value:.4g} against {against} of {target:.4g}{share}.",
+        f"Goal {word}: {name} {value:.4g} against {against} of {target:.4g}{share}.",
     )
 
 
