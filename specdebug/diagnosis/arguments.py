@@ -130,6 +130,12 @@ class Setup:
         fact = self.in_force(key)
         return as_int(fact.value) if fact else None
 
+    @property
+    def window(self) -> int | None:
+        """Tokens verified per step (the draft tokens in force); None for what no engine takes."""
+        tokens = self.number(DRAFT_TOKENS)
+        return tokens if tokens is not None and tokens > 0 else None
+
     def asked_number(self, key: str) -> int | None:
         """`asked` as an integer."""
         fact = self.asked(key)

@@ -77,10 +77,12 @@ def measured(run: BenchRun, source: str) -> Measured:
     elif run.accept_len is not None or run.num_steps:
         speculative = True
     running = run.concurrency or run.batch_size or run.max_concurrency
+    tok_s = _positive(run.output_tok_s)
 
     def arg(name: str, own: int | None) -> int | None:
         value = own if own is not None else args.get(name)
-        return value if isinstance(value, int) and not isinstance(value, bool) else None
+        known = isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return value if known else None
 
     return Measured(
         label=run.label or f"{PurePath(source).name} line {run.line}",
@@ -90,20 +92,25 @@ def measured(run: BenchRun, source: str) -> Measured:
         speculative=speculative,
         num_steps=arg("speculative_num_steps", run.num_steps),
         topk=arg("speculative_eagle_topk", run.topk),
-        draft_tokens_asked=run.requested_draft_tokens,
+        draft_tokens_asked=arg("", run.requested_draft_tokens),
         draft_tokens=arg("speculative_num_draft_tokens", run.draft_tokens),
-        tok_s=(run.output_tok_s,) if run.output_tok_s else (),
-        accept_len=run.accept_len,
+        tok_s=() if tok_s is None else (tok_s,),
+        accept_len=_positive(run.accept_len),
         accept_rate=run.accept_rate,
-        running=float(running) if running else None,
-        concurrency=float(run.max_concurrency) if run.max_concurrency else None,
+        running=_positive(running),
+        concurrency=_positive(run.max_concurrency),
         drafts=_drafts(run),
         counted_by="client",
         dataset=run.dataset,
         ignore_eos=run.ignore_eos,
-        step_ms=run.step_ms,
+        step_ms=_positive(run.step_ms),
         workload=run.kind,
     )
+
+
+def _positive(value: float | None) -> float | None:
+    """The figure, None for one that no run can have (an empty run writes zeros)."""
+    return float(value) if value is not None and 0 < value < 1e12 else None
 
 
 def _row_text(run: BenchRun) -> str:
@@ -120,9 +127,8 @@ def _row_text(run: BenchRun) -> str:
 
 
 def _drafts(run: BenchRun) -> int | None:
-    if run.output_tokens and run.accept_len:
-        return round(run.output_tokens / run.accept_len)
-    return None
+    tokens, length = _positive(run.output_tokens), _positive(run.accept_len)
+    return round(tokens / length) if tokens and length else None
 
 
 def positions_of_run(run: BenchRun, source: str) -> Positions | None:
@@ -178,7 +184,7 @@ def scrape(found: Metrics, source: str) -> tuple[Measured | None, Positions | No
         )
     length = found.get("spec_accept_length")
     tok_s = found.get("gen_throughput")
-    if not length:
+    if not _positive(length):
         return None, None
     return (
         Measured(
@@ -186,10 +192,10 @@ def scrape(found: Metrics, source: str) -> tuple[Measured | None, Positions | No
             source=source,
             text=f"spec_accept_length {length:g}",
             speculative=True,
-            tok_s=(tok_s,) if tok_s else (),
+            tok_s=(tok_s,) if tok_s is not None and 0 < tok_s < 1e12 else (),
             accept_len=length,
             accept_rate=found.get("spec_accept_rate"),
-            running=found.get("num_running_reqs") or None,
+            running=_positive(found.get("num_running_reqs")),
             counted_by="server",
             workload="gauge",
         ),

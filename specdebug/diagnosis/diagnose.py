@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -68,10 +69,17 @@ def to_json(diagnosis: Diagnosis) -> dict[str, Any]:
             {"name": i.name, "kind": i.kind, "summary": i.summary, "unusable": i.unusable}
             for i in diagnosis.inputs
         ],
-        "values": dict(diagnosis.values),
+        "values": {name: _finite(value) for name, value in diagnosis.values.items()},
         "findings": [f.as_dict() for f in diagnosis.findings],
         "missing": None
         if diagnosis.missing is None
         else {"input": diagnosis.missing.input, "why": diagnosis.missing.why},
         "untried": [{"code": code, "needs": needs} for code, needs in diagnosis.untried],
     }
+
+
+def _finite(value: Any) -> Any:
+    """The value for JSON, which has no nan and no infinity: those are asked for in words."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return value

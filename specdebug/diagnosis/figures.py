@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
 
-from specdebug.diagnosis.arguments import DRAFT_TOKENS, NUM_STEPS, TOPK, Setup, setups
+from specdebug.diagnosis.arguments import NUM_STEPS, TOPK, Setup, setups
 from specdebug.diagnosis.decode import summary_of, together
 from specdebug.diagnosis.facts import Case, Measured, Positions
 from specdebug.diagnosis.findings import Evidence
@@ -70,7 +70,7 @@ def _boot_run(setup: Setup) -> Run | None:
         return None
     whole = together(parts)
     topk = setup.number(TOPK)
-    window = setup.number(DRAFT_TOKENS)
+    window = setup.window
     steps = setup.number(NUM_STEPS)
     starts = sum(1 for b in setup.case.boots if b.source == boot.source)
     name = PurePath(boot.source).name
@@ -121,7 +121,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         if len(known) == 1:
             setup = known[0]
             steps, topk = setup.number(NUM_STEPS), setup.number(TOPK)
-            window = setup.number(DRAFT_TOKENS)
+            window = setup.window
     if speculative and window is None and steps is not None and topk in (None, 1):
         window = steps + 1
     if speculative and window is not None and steps is None and topk in (None, 1):
@@ -225,7 +225,7 @@ def _with_setup(run: Run) -> Run:
     return replace(
         run,
         num_steps=run.setup.number(NUM_STEPS),
-        window=run.setup.number(DRAFT_TOKENS),
+        window=run.setup.window,
         chain=run.setup.number(TOPK) in (None, 1),
     )
 

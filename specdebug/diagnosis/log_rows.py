@@ -70,8 +70,7 @@ def stretch(table: DecodeTable) -> Stretch:
     cpu = any(extra.get("graph") == "cpu graph" for extra in table.extras.values())
 
     def column(name: Column) -> list[float]:
-        values: list[float] = table[name][::step].tolist()
-        return values
+        return _figures(table[name][::step].tolist())
 
     return Stretch(
         rank=table.rank,
@@ -79,12 +78,17 @@ def stretch(table: DecodeTable) -> Stretch:
         running=_zeros(column("running")),
         queue=_zeros(column("queue")),
         tokens=column("tokens"),
-        accept_len=column("accept_len"),
+        accept_len=_figures(column("accept_len"), least=1e-9),
         accept_rate=column("accept_rate"),
         graph=[-1 if cpu or math.isnan(g) else int(g) for g in column("graph")],
         throughput=_zeros(column("throughput")),
         every=step * max(table.stride, 1),
     )
+
+
+def _figures(values: list[float], least: float = 0.0) -> list[float]:
+    """The values with NaN for those that no server has: one that is damaged prints anything."""
+    return [v if least <= v < 1e12 else math.nan for v in values]
 
 
 def _zeros(values: list[float]) -> list[float]:
@@ -110,13 +114,13 @@ def vllm_boot(log: VllmLog, source: str) -> tuple[Boot, Positions | None]:
             Stretch(
                 "",
                 lines,
-                columns["running"],
-                columns["queue"],
+                _zeros(_figures(columns["running"])),
+                _zeros(_figures(columns["queue"])),
                 nan,
-                columns["len"],
+                _figures(columns["len"], least=1e-9),
                 list(nan),
                 [-1] * len(lines),
-                columns["tok_s"],
+                _zeros(_figures(columns["tok_s"])),
                 {spec.line: spec.text.strip()[:400] for spec in log.spec},
                 drafts=counted if all(counted) else (),
             ),

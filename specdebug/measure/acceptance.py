@@ -22,6 +22,8 @@ __all__ = [
     "position_interval",
 ]
 
+_DEEPEST = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class AcceptLength:
@@ -152,19 +154,28 @@ def chain_accept_len(conditional: Sequence[float], num_steps: int | None = None)
     """
     depth = len(conditional) if num_steps is None else num_steps
     total, reach = 1.0, 1.0
-    for k in range(depth):
-        if not conditional:
-            break
-        reach *= conditional[min(k, len(conditional) - 1)]
+    for rate in conditional[: max(depth, 0)]:
+        reach *= rate
         total += reach
+    beyond = depth - len(conditional)
+    if conditional and beyond > 0:
+        last = conditional[-1]
+        total += reach * last * _powers(last, beyond)
     return total
+
+
+def _powers(rate: float, count: int) -> float:
+    """1 + rate + ... + rate^(count - 1); at once where nobody drafts so deep, so that it ends."""
+    if count <= _DEEPEST:
+        return math.fsum(rate**k for k in range(count))
+    return float(count) if rate == 1 else (1 - rate**count) / (1 - rate)
 
 
 def iid_accept_len(accuracy: float, num_steps: int) -> float:
     """Accept length of a chain with the same acceptance everywhere: (1 - a^(n+1)) / (1 - a)."""
     if not 0 <= accuracy <= 1:
         raise ValueError(f"accuracy is a fraction between 0 and 1, got {accuracy!r}")
-    return math.fsum(accuracy**k for k in range(num_steps + 1))
+    return _powers(accuracy, num_steps + 1)
 
 
 def iid_accuracy(accept_len: float, num_steps: int) -> float:
@@ -179,7 +190,7 @@ def constant_tail(first: float, accept_len: float, num_steps: int) -> float:
     """
     if first <= 0 or num_steps < 2:
         return 0.0
-    return _bisect(lambda r: 1.0 + first * math.fsum(r**k for k in range(num_steps)), accept_len)
+    return _bisect(lambda r: 1.0 + first * _powers(r, num_steps), accept_len)
 
 
 def _bisect(rising: Callable[[float], float], wanted: float) -> float:

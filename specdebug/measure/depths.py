@@ -127,7 +127,7 @@ def _error(profile: Profile, num_steps: int) -> float:
     if not profile.verifies:
         return ASSUMED_ERROR * (1 + mean)
     reach, square = 1.0, 0.0
-    for k in range(num_steps):
+    for k in range(min(num_steps, 10_000)):  # beyond, a chain that long is a typing error
         reach *= profile.conditional[min(k, len(profile.conditional) - 1)]
         square += (2 * k + 1) * reach  # E[A^2] = sum (2 k - 1) P(A >= k)
     variance = max(square - mean * mean, 0.0)

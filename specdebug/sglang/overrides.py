@@ -202,7 +202,10 @@ def _over_releases(
         values = [effective.get(dest) for effective, _, _ in outcomes]
         last = values[-1]
         same = [
-            value is not None and last is not None and value.value == last.value for value in values
+            value is not None
+            and last is not None
+            and (value.value == last.value or value.value is last.value)  # nan equals nothing
+            for value in values
         ]
         if all(same) or all(value is None for value in values):
             bounded[dest] = newest[dest]
