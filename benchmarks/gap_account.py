@@ -173,7 +173,13 @@ def measure(seed: int, args: argparse.Namespace) -> Seed:
     account = account_of(three)
     if account is None:
         raise SystemExit("three runs gave no account")
-    swept = sorted({*depths, account.best().num_steps})
+    best = account.best()
+    sys.stdout.write(
+        f"seed {seed}: three runs say num_steps {best.num_steps}, {best.tok_s.low:.0f} to "
+        f"{best.tok_s.high:.0f} tok/s; the sweep follows\n"
+    )
+    sys.stdout.flush()
+    swept = sorted({*depths, best.num_steps})
     return judge(seed, bench.layers, account, bench.runs(swept, args.repeats, draw))
 
 
@@ -208,6 +214,11 @@ def main() -> int:
                 f"{r.step_predicted:.2f} / {r.step_measured:.2f} ms\n"
             )
         sys.stdout.flush()
+    rows = [r for s in seeds for r in s.rows]
+    sys.stdout.write(
+        f"in all: {sum(r.inside for r in rows)} of {len(rows)} measured depths inside their range, "
+        f"the best depth held in {sum(s.best_holds for s in seeds)} of {len(seeds)} seeds\n"
+    )
     if args.json:
         args.json.write_text(json.dumps([asdict(s) for s in seeds], indent=1) + "\n")
     return int(not all(s.best_holds and all(r.inside for r in s.rows) for s in seeds))
