@@ -1,7 +1,7 @@
 """Where a run's time goes beside the engine: seconds from queued to the first token, the idle time
 between two queued runs, and what keeping everything costs in throughput.
 
-    python benchmarks/queue_gap.py [--runs 6] [--json FILE]
+    python benchmarks/queue_gap.py [--runs 4] [--json FILE]
     python benchmarks/queue_gap.py --capture [--rounds 6] [--json FILE]
 
 The first starts specdebug on a data folder of its own, queues runs of the reference engine at once
@@ -12,6 +12,7 @@ once and measures the same prompts in turns, with all that a worker keeps and wi
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
 import re
@@ -36,7 +37,7 @@ from specdebug.reference import variants  # noqa: E402
 from workers import engines, load, measuring  # noqa: E402
 from workers.plan import Deadlines, RunPlan, Workload  # noqa: E402
 from workers.prompt_files import read_prompts  # noqa: E402
-from workers.server import Server, free_port  # noqa: E402
+from workers.server import Record, Server, free_port  # noqa: E402
 
 QUEUE = """
 from experiments import dispatch, lifecycle
@@ -84,27 +85,39 @@ def gap(count: int) -> dict[str, Any]:
 
 def _ended(folder: Path, count: int) -> list[dict[str, Any]]:
     """The runs in the order they were measured, once all have ended."""
-    until = time.monotonic() + 60 * count
-    while time.monotonic() < until:
+    begin = time.monotonic()
+    told: list[str] = []
+    launched: dict[int, float] = {}
+    while time.monotonic() < begin + 60 * count:
         link = sqlite3.connect(f"file:{folder / 'specdebug.sqlite3'}?mode=ro", uri=True)
         link.row_factory = sqlite3.Row
         query = (
-            "select r.id, r.state, queued_at, claimed_at, ready_at, r.ended_at, r.plan, "
+            "select r.id, r.state, r.reason, queued_at, claimed_at, ready_at, r.ended_at, r.plan, "
             "min(p.started_at) as first, max(p.started_at) as last, max(p.seconds) as seconds "
             "from experiments_run r left join experiments_repeat p on p.run_id = r.id "
+            # Ours alone: the record begins with an example, whose runs are done as well.
+            "where r.investigation_id = "
+            "(select id from experiments_investigation where title = 'gap') "
             "group by r.id order by claimed_at"
         )
         rows = [dict(row) for row in link.execute(query)]
         link.close()
-        if sum(row["state"] == "done" for row in rows) == count:
+        for row in rows:
+            # Kept in the run's folder as long as its server lives.
+            with contextlib.suppress(OSError, ValueError):
+                run = folder / "runs" / json.loads(row["plan"])["run"]
+                launched[row["id"]] = Record.read(run).launched_at
+        states = [row["state"] for row in rows]
+        if states != told:
+            print(f"after {time.monotonic() - begin:.0f} s: {', '.join(states)}", file=sys.stderr)
+            told = states
+        if states == ["done"] * count:
             for row in rows:
-                row["log"] = (
-                    folder / "runs" / json.loads(row["plan"])["run"] / "server.log"
-                ).stat()
+                row["launched"] = launched[row["id"]]
             return rows
         if any(row["state"] in ("failed", "lost", "cancelled") for row in rows):
-            raise SystemExit(f"a run ended badly: {rows}")
-        time.sleep(0.5)
+            raise SystemExit(f"a run ended badly: {[dict(row)['reason'] for row in rows]}")
+        time.sleep(0.2)
     raise SystemExit("the runs did not end")
 
 
@@ -232,7 +245,7 @@ def _bare(plan: RunPlan, prompts: Any, client: load.Client) -> tuple[int, float]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--runs", type=int, default=6)
+    parser.add_argument("--runs", type=int, default=4)
     parser.add_argument("--capture", action="store_true")
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--json", type=Path)
