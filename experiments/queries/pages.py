@@ -146,25 +146,38 @@ class RunPage:
 def run_page(slug: str, number: int) -> RunPage:
     """One run with all that is known of it: at most 11 queries."""
     run = Run.objects.select_related(
-        "investigation__baseline",
-        "hypothesis",
-        "baseline",
-        "follows",
-        "repeats_run",
-        "prediction__baseline",
-        "group",
+        *("investigation__baseline", "hypothesis", "baseline", "follows", "repeats_run"),
+        *("prediction__baseline", "group"),
     ).get(investigation__slug=slug, number=number)
-    base_id = run.baseline_id or run.investigation.baseline_id
-    both = [pk for pk in (run.pk, base_id) if pk]
-    repeats = grouped(Repeat.objects.filter(run__in=both), lambda r: r.run_id)
-    config = grouped(ConfigEntry.objects.filter(run__in=both), lambda c: c.run_id)
+    base = run.baseline or run.investigation.baseline
+    if base is not None:
+        base.investigation = run.investigation
     verdicts = tuple(
         Verdict.objects.filter(run=run).select_related("hypothesis", "prediction__baseline")
     )
-    base_run = run.baseline or run.investigation.baseline
-    base_figures = figures_of(repeats.get(base_id or 0, []))
+    own, other = _both_facts(run, base, next((v for v in verdicts if v.in_force), None))
+    return RunPage(
+        facts=own,
+        investigation=run.investigation,
+        baseline=other,
+        live=_live(run),
+        samples=tuple(DecodeSample.objects.filter(run=run)),
+        findings=_findings_as_shown(run),
+        evidence=tuple(Evidence.objects.filter(run=run).select_related("blob")),
+        verdicts=verdicts,
+    )
 
-    def facts(row: Run, verdict: Verdict | None, changes: tuple[ConfigChange, ...]) -> RunFacts:
+
+def _both_facts(
+    run: Run, base: Run | None, verdict: Verdict | None
+) -> tuple[RunFacts, RunFacts | None]:
+    """A run with its figures and arguments, and its baseline, None where it has none or is it."""
+    both = [run.pk, *([base.pk] if base is not None else [])]
+    repeats = grouped(Repeat.objects.filter(run__in=both), lambda r: r.run_id)
+    config = grouped(ConfigEntry.objects.filter(run__in=both), lambda c: c.run_id)
+    base_figures = figures_of(repeats.get(base.pk, []) if base is not None else [])
+
+    def facts(row: Run, decided: Verdict | None, changes: tuple[ConfigChange, ...]) -> RunFacts:
         figures = figures_of(repeats.get(row.pk, []))
         return RunFacts(
             run=row,
@@ -172,13 +185,18 @@ def run_page(slug: str, number: int) -> RunPage:
             repeats=tuple(repeats.get(row.pk, ())),
             config={entry.key: entry for entry in config.get(row.pk, ())},
             changes=changes,
-            verdict=verdict,
+            verdict=decided,
             ratio=ratio(figures, base_figures),
             is_baseline=row.pk == row.investigation.baseline_id,
         )
 
-    if base_run is not None:
-        base_run.investigation = run.investigation
+    own = facts(run, verdict, tuple(ConfigChange.objects.filter(run=run)))
+    return own, None if base is None or base.pk == run.pk else facts(base, None, ())
+
+
+def _findings_as_shown(run: Run) -> tuple[FindingFacts, ...]:
+    """Findings that turned in a run, in its words and with its evidence, whatever a later one
+    said."""
     turns = grouped(
         FindingEvent.objects.filter(run=run).select_related("finding"), lambda e: e.finding_id
     )
@@ -187,25 +205,11 @@ def run_page(slug: str, number: int) -> RunPage:
     for events in turns.values():
         finding = events[0].finding
         finding.investigation = run.investigation
-        # In the words and with the evidence of this run, whatever a later one said.
         for name in ("statement", "evidence", "fix", "settled_by", "severity", "confidence"):
             if name in shown.get(finding.code, {}):
                 setattr(finding, name, shown[finding.code][name])
         found.append(FindingFacts(finding, tuple(events)))
-    return RunPage(
-        facts=facts(
-            run,
-            next((v for v in verdicts if v.in_force), None),
-            tuple(ConfigChange.objects.filter(run=run)),
-        ),
-        investigation=run.investigation,
-        baseline=None if base_run is None or base_run.pk == run.pk else facts(base_run, None, ()),
-        live=_live(run),
-        samples=tuple(DecodeSample.objects.filter(run=run)),
-        findings=tuple(found),
-        evidence=tuple(Evidence.objects.filter(run=run).select_related("blob")),
-        verdicts=verdicts,
-    )
+    return tuple(found)
 
 
 @dataclass(frozen=True)
