@@ -77,6 +77,8 @@ def test_a_database_of_mlflow_gives_its_ended_runs(tmp_path: Path) -> None:
         "CREATE TABLE experiments (experiment_id INTEGER, name TEXT);"
         "CREATE TABLE runs (run_uuid TEXT, name TEXT, status TEXT, lifecycle_stage TEXT,"
         " start_time BIGINT, experiment_id INTEGER);"
+        "CREATE TABLE tags (key TEXT, value TEXT, run_uuid TEXT);"
+        "INSERT INTO tags VALUES ('mlflow.note.content', 'by hand', 'aa');"
         "CREATE TABLE params (key TEXT, value TEXT, run_uuid TEXT);"
         "CREATE TABLE metrics (key TEXT, value REAL, timestamp BIGINT, step BIGINT,"
         " is_nan BOOLEAN, run_uuid TEXT);"
@@ -91,6 +93,7 @@ def test_a_database_of_mlflow_gives_its_ended_runs(tmp_path: Path) -> None:
     found = read("mlflow", str(path), "nightly")
     assert [(run.key, run.params) for run in found.runs] == [("mlflow:aa", {"topk": "1"})]
     assert rows(found.runs[0]) == [(0, 1.0, {"tok_s": 50.0})]
+    assert found.runs[0].note == "by hand"
     with pytest.raises(ValueError, match="holds no finished run of weekly"):
         read("mlflow", str(path), "weekly")
 

@@ -26,6 +26,8 @@ _RUNS = (
     " ON e.experiment_id = r.experiment_id WHERE r.lifecycle_stage = 'active'"
 )
 
+_NOTES = "SELECT run_uuid, value FROM tags WHERE key = 'mlflow.note.content'"
+
 
 def read(path: Path, experiment: str | None = None) -> Found:
     """The finished runs. Raises ValueError where it is neither folder nor database of MLflow."""
@@ -151,6 +153,7 @@ def _database(path: Path, experiment: str | None) -> Found:
         if experiment:
             wanted = " AND (e.name = ? OR CAST(e.experiment_id AS TEXT) = ?)"
             values = [experiment, experiment]
+        notes = dict(db.execute(_NOTES))
         rows = db.execute(f"{_RUNS}{wanted} ORDER BY r.start_time", values).fetchall()
         runs = [
             ForeignRun(
@@ -162,6 +165,7 @@ def _database(path: Path, experiment: str | None) -> Found:
                         "SELECT key, value FROM params WHERE run_uuid = ?", [run_id]
                     )
                 },
+                note=(notes.get(run_id) or "")[:5000],
                 points=lambda run_id=run_id: _database_points(path, run_id),  # type: ignore[misc]
                 state=STATES[status],
                 reason="failed in MLflow" if status == "FAILED" else "",
