@@ -150,7 +150,7 @@ def pdf(document: Document, *, page: str = "A4", on_step: OnStep | None = None) 
     with _told_of_pages(tell), _few_collections():
         made: bytes = weasyprint.HTML(
             string=text, base_url="specdebug:", url_fetcher=_fetcher()
-        ).write_pdf(pdf_variant="pdf/ua-1")
+        ).write_pdf(finisher=_scoped, pdf_variant="pdf/ua-1")
     return made
 
 
@@ -172,6 +172,18 @@ class _Pages(logging.Handler):
             self.tell(f"laying out page {number}", 0.1 + 0.7 * number / (number + 12))
         elif "PDF" in record.getMessage():
             self.tell("writing the file", 0.9)
+
+
+def _scoped(_: Any, pdf: Any) -> None:
+    """Say of each table head whether it is a column's or a row's; WeasyPrint links cells to heads
+    and leaves that out. A row of heads alone is the table's head."""
+    for row in pdf.objects:
+        if isinstance(row, dict) and row.get("S") == "/TR":
+            cells = [pdf.objects[int(kid.split()[0])] for kid in row["K"]]
+            scope = "/Column" if all(cell["S"] == "/TH" for cell in cells) else "/Row"
+            for cell in cells:
+                if cell["S"] == "/TH":
+                    cell["A"]["Scope"] = scope
 
 
 @contextmanager
