@@ -71,8 +71,10 @@ def test_the_first_page_tells_a_stranger_what_was_wrong_fixed_open_and_next(
         "a verified fix is not a met goal",
         "Draft is fed other layers than in training",
         "R3 could not judge any of the 3",
-        "Not met: the best run, R1, has 56.8 of 90.0 tok/s (63 %), 33.2 short; "
-        "the latest, R3, has 54.8 (61 %).",
+        (
+            "Not met: the best run, R1, has 56.8 of 90.0 tok/s (63 %), 33.2 short; "
+            "the latest, R3, has 54.8 (61 %)."
+        ),
         "Record the accept length of R3",
     ):
         assert "".join(words.split()) in first, words
