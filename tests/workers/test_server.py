@@ -71,6 +71,24 @@ def test_kill_9_of_the_holder_takes_server_and_grandchildren_along(
     assert all_gone(folder, 5)
 
 
+@pytest.mark.parametrize("born", [1, 2, 4])
+def test_kill_9_between_spawn_and_health_leaves_nothing(make_plan: MakePlan, born: int) -> None:
+    """The engine never says a word; the holder dies as soon as leash, engine and its children are
+    so many."""
+    plan = make_plan(
+        "--grandchild", "--silent", deadlines=Deadlines(launch=60, ready=60, request=20, stop=30)
+    )
+    folder = Path(plan.folder)
+    with hold(plan) as holder:
+        until = time.monotonic() + 30
+        while family(folder) < born:
+            assert holder.poll() is None
+            assert time.monotonic() < until
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+    assert all_gone(folder, 5)
+
+
 def test_kill_9_of_the_leash_ends_the_server_and_the_run_says_so(make_plan: MakePlan) -> None:
     folder = Path(make_plan().folder)
     running = launch(folder, "--grandchild")
