@@ -34,6 +34,16 @@ def able(run: Run, workers: Iterable[Worker]) -> list[Worker]:
     return [worker for worker in workers if not why_not(worker, run)]
 
 
+def choices(run: Run) -> list[tuple[str, str]]:
+    """Each worker by name, with why it would not measure the run, "" where it would: 1 query."""
+    found = []
+    for worker in Worker.objects.order_by("name"):
+        unbound = Run(engine=run.engine, needs_gpus=run.needs_gpus)
+        why = why_not(worker, unbound) or ("" if alive(worker) else "not running")
+        found.append((worker.name, why))
+    return found
+
+
 def worker_names() -> list[str]:
     """The workers that have ever told of themselves, by name."""
     return list(Worker.objects.order_by("name").values_list("name", flat=True))

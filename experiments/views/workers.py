@@ -12,7 +12,7 @@ from experiments import dispatch
 from experiments.lifecycle import Refused
 from experiments.lifecycle import workers as lifecycle
 from experiments.models import Run, Worker
-from experiments.queries.workers import workers_page
+from experiments.queries.workers import choices, workers_page
 
 
 @require_safe
@@ -29,8 +29,7 @@ def bind(request: HttpRequest, pk: int) -> HttpResponse:
     """Let one worker alone measure a queued run, or any again, and wake who can."""
     row = get_object_or_404(Run, pk=pk)
     if request.method != "POST":
-        context = {"run": row, "workers": Worker.objects.all()}
-        return render(request, "worker_bind.html", context)
+        return render(request, "worker_bind.html", {"run": row, "choices": choices(row)})
     try:
         lifecycle.bind(row, request.POST.get("worker", ""))
         dispatch.send_again([row.pk])

@@ -271,7 +271,13 @@ def test_a_queued_run_is_given_to_one_worker_over_the_page(
     register("lab", 8)
     client.force_login(User.objects.create_user("ann"))
     address = reverse("run-bind", args=[plan.pk])
-    assert '<option value="lab">' in client.get(address).content.decode()
+    register("small", 1)
+    register("gone", 8)
+    silent("gone")
+    offered = client.get(address).content.decode()
+    assert '<option value="lab">lab</option>' in offered
+    assert '<option value="small">small (it has 1 GPU)</option>' in offered
+    assert '<option value="gone">gone (not running)</option>' in offered
     client.post(address, {"worker": "lab"})
     plan.refresh_from_db()
     assert plan.needs_worker == "lab"
