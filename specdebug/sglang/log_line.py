@@ -120,8 +120,11 @@ def stamp_before(text: str, at: int) -> re.Match[str] | None:
 def decode_fields(text: str, at: int) -> list[Field]:
     """The fields of the decode message that starts at `at`, up to the next message or the end."""
     begin = at + len(DECODE)
-    following = _NEXT.search(text, begin, at + _MAX_DECODE)
-    end = following.start() if following else min(len(text), at + _MAX_DECODE)
+    limit = min(len(text), at + _MAX_DECODE)
+    again = text.find(DECODE, begin, limit)
+    limit = again if again >= 0 else limit
+    following = _NEXT.search(text, begin, limit)
+    end = following.start() if following else limit
     opening = _OPENING.match(text, begin, end)
     start = opening.end() if opening else begin
     return [

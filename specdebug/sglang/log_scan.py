@@ -20,6 +20,7 @@ _DECODE = b"Decode batch"
 _PREFILL = b"Prefill batch"
 _ACCESS = b"INFO:   "
 _FEW = 2_000
+_LONG = 4_000
 _MAX_OFFSETS = 12
 _GUESSES = 4
 
@@ -79,7 +80,7 @@ class Scanner:
                     prefills.append(at)
                 elif _ACCESS in line:
                     access += 1
-                if LOOK.search(line):
+                if LOOK.search(line) if len(line) < _LONG else _told(line):
                     if _DECODE in line:
                         loose.append(at)
                     hits.add(at)
@@ -199,6 +200,11 @@ def _lines_with(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:
             break
         at = data.find(needle, offsets[index + 1])
     return found
+
+
+def _told(line: bytes) -> bool:
+    """What LOOK tells, one sign after the other: over a long line that is several times faster."""
+    return _DECODE in line or any(needle in line for needle in NEEDLES)
 
 
 def _also_event(data: bytes, starts: Ints, ends: Ints, at: int) -> bool:

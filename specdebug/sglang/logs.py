@@ -59,6 +59,7 @@ _KEPT_PROBLEMS = 50
 _KEPT_EXTRAS = 1_000
 _LOOKED_AT = 200_000  # lines that may be events; a real log has some thousands
 _LOOKED_TEXT = 1 << 16
+_STARTS = (b"erver_args=", b"ServerArgs(")  # the dump of arguments that a start prints
 
 
 def classify_line(text: str, line: int = 1) -> LineClass:
@@ -179,8 +180,10 @@ class LogReader:
             if upto > done:
                 self._decode(data, scan, scan.decode[done:upto], numbers)
                 done = upto
-            text = data[scan.starts[at] : scan.ends[at]].decode("utf-8", "replace")
-            self._look(unescaped(clean(text)), int(numbers[at]))
+            line = data[scan.starts[at] : scan.ends[at]]
+            if self._looked > _LOOKED_AT and not any(sign in line for sign in _STARTS):
+                continue
+            self._look(unescaped(clean(line.decode("utf-8", "replace"))), int(numbers[at]))
             if self._boots[-1] is not boot:
                 before = int(np.searchsorted(scan.prefill, at))
                 boot.prefill += before - prefilled

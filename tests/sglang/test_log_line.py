@@ -134,3 +134,9 @@ def test_a_figure_of_four_hundred_digits_is_no_figure() -> None:
     line = f"Decode batch, #running-req: {'9' * 400}, gen throughput (token/s): 56.80"
     assert decode_line(line, 0, 1) is None
     assert decode_line(line.replace("9" * 400, "9" * 12), 0, 1) is not None
+
+
+def test_a_decode_message_ends_where_the_next_one_begins() -> None:
+    one = "Decode batch, #running-req: {}, gen throughput (token/s): {}, "
+    found = decode_lines(one.format(1, 5.0) + one.format(2, 7.0), 1)
+    assert [(d.running, d.throughput) for d in found if d] == [(1, 5.0), (2, 7.0)]
