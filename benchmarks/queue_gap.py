@@ -30,6 +30,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from scipy import stats
+
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
@@ -194,12 +196,14 @@ def capture(rounds: int) -> dict[str, Any]:
             server.stop(5)
     ratios = [a / b - 1 for (a, _), (b, _) in zip(kept, bare, strict=True)]
     error = statistics.stdev(ratios) / len(ratios) ** 0.5
+    mean, half = statistics.fmean(ratios), float(stats.t.ppf(0.975, len(ratios) - 1)) * error
     shares = [statistics.fmean(used for _, used in side) for side in (kept, bare)]
     return {
         "rounds": rounds,
         "kept_tok_s": round(statistics.fmean(a for a, _ in kept), 2),
         "bare_tok_s": round(statistics.fmean(b for b, _ in bare), 2),
-        "change_percent": round(100 * statistics.fmean(ratios), 2),
+        "change_percent": round(100 * mean, 2),
+        "interval_95_percent": [round(100 * (mean - half), 2), round(100 * (mean + half), 2)],
         "standard_error_percent": round(100 * error, 2),
         # Of the client's own processor time, in per cent of the measured time: with one request at
         # a time what it uses more is what the throughput loses, whatever else the machine does.
