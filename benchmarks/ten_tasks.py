@@ -136,7 +136,7 @@ def compare(me: Person, _: str) -> None:
 def why_slow(me: Person, _: str) -> None:
     me.click("R1")
     me.sees("draft-tokens-overridden")
-    me.sees("Not applied")
+    me.sees("speculative_num_draft_tokens is 2, not 16 as asked")
 
 
 def resolve_refused(me: Person, _: str) -> None:

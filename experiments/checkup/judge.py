@@ -72,6 +72,7 @@ def _applied(
         effective or None,
         _log_facts(found, facts, own, checks),
         captured_layers(found, facts, own),
+        {key: entry.requested for key, entry in facts.config.items() if entry.differs},
     )
 
 

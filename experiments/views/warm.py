@@ -6,11 +6,15 @@ at the first click everybody does.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import threading
 from functools import cache
 
 SLOW = ("scipy.special", "scipy.stats", "vl_convert")
+# A page makes some ten thousand objects that end with it; at Python's own thresholds the collector
+# walks through every library several times a page.
+THRESHOLDS = (20_000, 20, 50)
 
 
 @cache
@@ -27,3 +31,5 @@ def _load() -> None:
             importlib.import_module(name)
         except (ImportError, OSError):
             continue  # the page that needs it says so
+    gc.freeze()  # what is loaded stays: nobody need look through it again
+    gc.set_threshold(*THRESHOLDS)

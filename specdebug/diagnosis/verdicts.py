@@ -70,21 +70,34 @@ def applied_verdict(
     effective: Mapping[str, Any] | None,
     log: LogFacts | None = None,
     captured: Sequence[int] | None = None,
+    asked: Mapping[str, Any] | None = None,
 ) -> AppliedVerdict:
     """Whether all checks hold. One that fails decides "no"; one that cannot be looked at "unknown".
 
     effective: the engine's own arguments (None: not known), never what was asked. captured:
-    hidden-state indices that feed the draft, 0 for the embedding.
+    hidden-state indices that feed the draft, 0 for the embedding. asked: the arguments as given;
+    without a check they decide nothing, but the reason names those that are not in force.
     """
     said: list[tuple[str, str]] = [_applied(c, effective, log, captured) for c in checks]
     if not said:
-        return AppliedVerdict("unknown", "No check was registered that would show the change.")
+        reason = "No check was registered that would show the change"
+        return AppliedVerdict("unknown", reason + _not_in_force(asked or {}, effective or {}) + ".")
     outcomes: tuple[Literal["no", "unknown"], ...] = ("no", "unknown")
     for outcome in outcomes:
         reasons = [text for got, text in said if got == outcome]
         if reasons:
             return AppliedVerdict(outcome, "; ".join(reasons) + ".")
     return AppliedVerdict("yes", "; ".join(text for _, text in said) + ".")
+
+
+def _not_in_force(asked: Mapping[str, Any], effective: Mapping[str, Any]) -> str:
+    """The arguments that the engine has otherwise than asked, as the end of a sentence."""
+    told = [
+        f"{key} is {effective[key]!r}, not {value!r} as asked"
+        for key, value in asked.items()
+        if value is not None and key in effective and not _equal(effective[key], value)
+    ]
+    return "; but " + "; ".join(told) if told else ""
 
 
 def _applied(

@@ -211,14 +211,15 @@ class _Reader:
         return self.data.get(key)
 
     def whole(self, key: str) -> int | None:
+        """A size or a count, so at least one."""
         value = self.get(key)
         if value is None:
             return None
-        if _is_whole(value):
-            return int(value)
         if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+            value = int(value)
+        if _is_whole(value) and value > 0:
             return int(value)
-        self.problem(key, f"is {value!r:.60}, not a whole number; it is left out", "")
+        self.problem(key, f"is {value!r:.60}, not a whole number above 0; it is left out", "")
         return None
 
     def real(self, value: Any, key: str) -> float | None:

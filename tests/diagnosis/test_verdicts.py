@@ -18,6 +18,19 @@ STEPS = AppliedCheck("effective-equals", "speculative_num_steps", 15)
 TOKENS = AppliedCheck("effective-equals", "speculative_num_draft_tokens", 16)
 
 
+def test_without_a_check_nothing_is_known_but_what_is_not_in_force_is_named() -> None:
+    known = {"speculative_num_draft_tokens": 2, "speculative_num_steps": 1}
+    asked = {"speculative_num_draft_tokens": 16, "speculative_num_steps": "1", "model": "m"}
+    found = applied_verdict([], known, asked=asked)
+    assert found.applied == "unknown"
+    assert found.reason == (
+        "No check was registered that would show the change; "
+        "but speculative_num_draft_tokens is 2, not 16 as asked."
+    )
+    quiet = applied_verdict([], known, asked={"speculative_num_steps": 1})
+    assert quiet.reason == "No check was registered that would show the change."
+
+
 def test_a_change_is_applied_when_all_effective_arguments_say_so() -> None:
     found = applied_verdict(
         [STEPS, TOKENS], {"speculative_num_steps": 15, "speculative_num_draft_tokens": 16}

@@ -13,7 +13,8 @@ from specdebug.sglang.patterns import _Later, regex
 def test_a_pattern_answers_as_a_compiled_one_does() -> None:
     words = regex(r"(\w+)=(\d+)", re.IGNORECASE)
     found = words.search("a tp=8")
-    assert found is not None and found.groups() == ("tp", "8")
+    assert found is not None
+    assert found.groups() == ("tp", "8")
     assert words.findall("a=1 B=2") == [("a", "1"), ("B", "2")]
     assert (words.pattern, words.groups) == (r"(\w+)=(\d+)", 2)
     assert regex(rb"\d+").sub(b"#", b"a1") == b"a#"

@@ -66,7 +66,7 @@ def test_a_killed_worker_takes_its_engine_along_and_the_run_is_resumed_once(
         if "-Q measure" in command and "workers.leash" not in command:
             os.kill(pid, signal.SIGKILL)
     assert gone(engine), "the engine outlived its worker"
-    running.wait(lambda: state(running, first)["attempt"] == 2, 90, "the second attempt")
+    running.wait(lambda: state(running, first)["attempt"] == 2, 300, "the second attempt")
     running.wait(lambda: state(running, first)["state"] == "done", 120, "the end of the run")
     assert state(running, first)["attempt"] == 2
 
