@@ -16,6 +16,7 @@ from typing import Any
 from experiments import evidence, store
 from experiments.models import Evidence
 from experiments.queries import Dossier, RunFacts
+from experiments.queries.comparable import not_comparable
 from experiments.queries.gpus import gpu_summaries
 from specdebug.diagnosis.case import Case, Input, Measured, Positions, case_from_rows
 from specdebug.diagnosis.gather import build_case
@@ -142,29 +143,6 @@ def _baseline_rows(found: Dossier, facts: RunFacts) -> list[Measured]:
     if not_comparable(facts, base) is not None:
         return []
     return [measured(base, asked=False)]
-
-
-def not_comparable(one: RunFacts, other: RunFacts) -> str | None:
-    """Why two runs must not be compared at all; None when nothing speaks against it."""
-    if one.run.engine != other.run.engine:
-        return f"{one.run.label} ran on {one.run.engine}, {other.run.label} on {other.run.engine}"
-    mine, theirs = (r.run.plan.get("workload") or {} for r in (one, other))
-    differing = sorted(
-        key
-        for key in mine.keys() & theirs.keys()
-        # More repeats of the same work are more of the same figure.
-        if key not in ("repeats", "warm_up_prompts") and mine[key] != theirs[key]
-    )
-    if differing:
-        return "the workloads differ in " + ", ".join(
-            f"{key} ({theirs[key]} and {mine[key]})" for key in differing
-        )
-    asked, before = one.figures.prompts, other.figures.prompts
-    if asked and before and asked != before:
-        return f"{one.run.label} and {other.run.label} were asked different prompts"
-    if one.run.host and other.run.host and one.run.host != other.run.host:
-        return f"{one.run.label} ran on {one.run.host}, {other.run.label} on {other.run.host}"
-    return None
 
 
 def measured(facts: RunFacts, *, asked: bool) -> Measured:

@@ -16,10 +16,11 @@ from django.db import transaction
 
 from experiments import evidence, store
 from experiments.checkup.alarm import drift_between
-from experiments.checkup.cases import files_of, not_comparable
+from experiments.checkup.cases import files_of
 from experiments.checkup.look import captured_layers
 from experiments.models import AppliedCheck, Evidence, Run, Verdict
 from experiments.queries import Dossier, HypothesisFacts, RunFacts
+from experiments.queries.comparable import not_comparable
 from specdebug.diagnosis import verdicts
 from specdebug.diagnosis.case import Case
 from specdebug.measure import looks

@@ -26,6 +26,7 @@ from experiments.models import (
     Run,
     Verdict,
 )
+from experiments.queries.comparable import Measured, ratio
 from experiments.queries.figures import Figures, figures_of
 
 T = TypeVar("T")
@@ -151,13 +152,6 @@ def grouped(rows: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
     return found
 
 
-def ratio(run: Figures, baseline: Figures | None) -> float | None:
-    """tok/s of a run over tok/s of the baseline."""
-    if run.tok_s is None or baseline is None or baseline.tok_s is None or not baseline.tok_s.mean:
-        return None
-    return run.tok_s.mean / baseline.tok_s.mean
-
-
 def tie(rows: Iterable[Model]) -> None:
     """Point the rows' foreign keys at each other's objects, so that following one asks nothing."""
     held = list(rows)
@@ -221,7 +215,8 @@ def _run_facts(
     changed = grouped(changes, lambda c: c.run_id)
     in_force = {v.run_id: v for v in verdicts if v.in_force}
     figures = {run.pk: figures_of(passes.get(run.pk, [])) for run in runs}
-    base = figures.get(investigation.baseline_id or 0)
+    sides = {run.pk: Measured(run, figures[run.pk]) for run in runs}
+    base = sides.get(investigation.baseline_id or 0)
     return tuple(
         RunFacts(
             run=run,
@@ -230,7 +225,7 @@ def _run_facts(
             config={entry.key: entry for entry in entries.get(run.pk, ())},
             changes=tuple(changed.get(run.pk, ())),
             verdict=in_force.get(run.pk),
-            ratio=ratio(figures[run.pk], base),
+            ratio=ratio(sides[run.pk], base),
             is_baseline=run.pk == investigation.baseline_id,
         )
         for run in runs

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from experiments.models import Finding, Investigation, Verdict
+from experiments.queries.comparable import not_comparable
 from experiments.queries.dossier import Dossier, HypothesisFacts, RunFacts, dossier
 from specdebug.diagnosis import verdicts
 
@@ -40,12 +41,12 @@ class Goal:
 
 
 def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
-    """The goal against the best measured run that is not the baseline itself."""
+    """The goal against the best measured run that may be compared with the baseline."""
     metric, kind = investigation.goal_metric, investigation.goal_kind
     rows = list(runs)
     baseline = next((r for r in rows if r.is_baseline), None)
     lower_is_better = kind == Investigation.Goal.AT_MOST
-    compared = [
+    measured = [
         (value, row)
         for row in rows
         if not row.is_baseline
@@ -53,6 +54,7 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         and row.speculative is not False
         and (value := row.figures.metric(metric)) is not None
     ]
+    compared, why_not = _comparable(measured, baseline)
     best_value: float | None = None
     best: RunFacts | None = None
     if compared:
@@ -64,6 +66,8 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         best_value,
         base,
     )
+    if why_not and not compared:
+        status = replace(status, sentence=f"The goal cannot be judged: {why_not}.")
     latest_value, latest = compared[-1] if compared else (None, None)
     if latest is best:
         latest_value, latest = None, None
@@ -89,6 +93,20 @@ def goal_of(investigation: Investigation, runs: Iterable[RunFacts]) -> Goal:
         latest_value=latest_value,
         latest_ratio=latest_ratio,
     )
+
+
+def _comparable(
+    measured: Sequence[tuple[float, RunFacts]], baseline: RunFacts | None
+) -> tuple[list[tuple[float, RunFacts]], str]:
+    """Those that may be set against the baseline, and what speaks against the last other one."""
+    found, why_not = [], ""
+    for value, row in measured:
+        reason = None if baseline is None else not_comparable(row, baseline)
+        if reason is None:
+            found.append((value, row))
+        else:
+            why_not = reason
+    return found, why_not
 
 
 def _undecided(facts: HypothesisFacts) -> bool:

@@ -23,7 +23,8 @@ from experiments.models import (
     Run,
     Worker,
 )
-from experiments.queries.dossier import SPECULATIVE, RunFacts, grouped, ratio
+from experiments.queries.comparable import Measured, ratio
+from experiments.queries.dossier import SPECULATIVE, RunFacts, grouped
 from experiments.queries.figures import Figures, figures_of
 from experiments.queries.goal import Goal, goal_of
 from specdebug.diagnosis.catalogue import CATALOGUE
@@ -126,7 +127,8 @@ def _rows(investigations: Sequence[Investigation]) -> tuple[HomeRow, ...]:
     keys = [row.pk for row in investigations]
     runs = list(
         Run.objects.filter(investigation__in=keys).only(
-            "number", "title", "state", "engine", "recorded", "plan", "position", "investigation"
+            *("number", "title", "state", "engine", "recorded", "plan", "position", "host"),
+            "investigation",
         )
     )
     ids = [run.pk for run in runs]
@@ -163,7 +165,8 @@ def _facts(
     repeats: Mapping[int, Sequence[Repeat]],
     config: Mapping[int, Sequence[ConfigEntry]],
 ) -> list[RunFacts]:
-    base = figures.get(row.baseline_id or 0)
+    sides = {run.pk: Measured(run, figures[run.pk]) for run in runs}
+    base = sides.get(row.baseline_id or 0)
     return [
         RunFacts(
             run=run,
@@ -172,7 +175,7 @@ def _facts(
             config={entry.key: entry for entry in config.get(run.pk, ())},
             changes=(),
             verdict=None,
-            ratio=ratio(figures[run.pk], base),
+            ratio=ratio(sides[run.pk], base),
             is_baseline=run.pk == row.baseline_id,
         )
         for run in runs

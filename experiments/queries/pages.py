@@ -26,6 +26,7 @@ from experiments.models import (
     Run,
     Verdict,
 )
+from experiments.queries.comparable import Measured, ratio
 from experiments.queries.dossier import (
     Dossier,
     FindingFacts,
@@ -33,7 +34,6 @@ from experiments.queries.dossier import (
     RunFacts,
     dossier,
     grouped,
-    ratio,
 )
 from experiments.queries.figures import figures_of
 from experiments.queries.goal import Goal, goal_of, obstacles_in
@@ -175,7 +175,7 @@ def _both_facts(
     both = [run.pk, *([base.pk] if base is not None else [])]
     repeats = grouped(Repeat.objects.filter(run__in=both), lambda r: r.run_id)
     config = grouped(ConfigEntry.objects.filter(run__in=both), lambda c: c.run_id)
-    base_figures = figures_of(repeats.get(base.pk, []) if base is not None else [])
+    other = None if base is None else Measured(base, figures_of(repeats.get(base.pk, [])))
 
     def facts(row: Run, decided: Verdict | None, changes: tuple[ConfigChange, ...]) -> RunFacts:
         figures = figures_of(repeats.get(row.pk, []))
@@ -186,7 +186,7 @@ def _both_facts(
             config={entry.key: entry for entry in config.get(row.pk, ())},
             changes=changes,
             verdict=decided,
-            ratio=ratio(figures, base_figures),
+            ratio=ratio(Measured(row, figures), other),
             is_baseline=row.pk == row.investigation.baseline_id,
         )
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from math import sqrt
 from typing import Any
 
-from experiments.checkup.cases import not_comparable, positions
+from experiments.checkup.cases import positions
 from experiments.models import Run
 from experiments.queries import RunFacts, outputs_equal
+from experiments.queries.comparable import not_comparable
 from experiments.queries.comparison import Compared, name_of
 from experiments.reports import plots
 from experiments.reports.terms import term

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from experiments.checkup import cases
 from experiments.queries import Dossier, RunFacts
+from experiments.queries.comparable import not_comparable
 from specdebug.diagnosis.account import DraftRun, Gap, gaps_of
 
 
@@ -45,7 +46,7 @@ def families_of(found: Dossier) -> list[list[RunFacts]]:
     out = []
     for members in groups.values():
         first = members[0]
-        members = [m for m in members if cases.not_comparable(first, m) is None]
+        members = [m for m in members if not_comparable(first, m) is None]
         out.append([*_plain(found, first), *members])
     return out
 
@@ -55,7 +56,7 @@ def _plain(found: Dossier, first: RunFacts) -> list[RunFacts]:
     base = found.run(first.run.baseline_id) or found.baseline
     if base is None or not base.measured or base.speculative:
         return []
-    return [base] if cases.not_comparable(first, base) is None else []
+    return [base] if not_comparable(first, base) is None else []
 
 
 def gaps_by_run(found: Dossier) -> tuple[Gap, ...]:

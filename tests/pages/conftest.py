@@ -67,6 +67,7 @@ def make_story(hostile: bool = False) -> Story:
     base = lifecycle.record_run(
         investigation=row,
         title=f"plain {evil}",
+        engine="reference",
         repeats=[RecordedRepeat(90.0)],
         note=f"no draft {evil}",
     )
