@@ -31,6 +31,11 @@ def _named(drawing: Drawing, y: float, label: str, says: str, *, whole: bool = F
     drawing.text(100, y + 14, says, "value", "end")
 
 
+def _rule(drawing: Drawing, x: float, y: float) -> None:
+    """The baseline's rule beside one row, below the words."""
+    drawing.line(x, y + 18, x, y + ROW - 2, "reference")
+
+
 @dataclass(frozen=True, slots=True)
 class Plot:
     """A drawing with its figures. head, rows: the data table; name: of its files."""
@@ -108,10 +113,10 @@ def bars(
 
     marks = ticks(0, top)
     _axis(drawing, marks, at, bottom)
-    if reference is not None:
-        drawing.line(at(reference), 0, at(reference), bottom, "reference")
     for i, row in enumerate(rows):
         y = ROW * i
+        if reference is not None:
+            _rule(drawing, at(reference), y)
         _named(drawing, y, row.label, row.says)
         drawing.rect(0, y + 21, at(row.mean), 14, f"fill-{row.hue} soft", row.says)
         drawing.rect(max(at(row.mean) - 0.2, 0), y + 19, 0.4, 18, f"fill-{row.hue}")
@@ -140,9 +145,9 @@ def changes(name: str, title: str, rows: Sequence[Bar], *, against: str) -> Plot
 
     marks = ticks(low, high)
     _axis(drawing, marks, at, bottom)
-    drawing.line(at(0), 0, at(0), bottom, "reference")
     for i, row in enumerate(rows):
         y = ROW * i
+        _rule(drawing, at(0), y)
         _named(drawing, y, row.label, row.says)
         if row.low is not None and row.high is not None:
             drawing.rect(at(row.low), y + 25, at(row.high) - at(row.low), 8, f"fill-{row.hue} soft")
