@@ -7,7 +7,6 @@ from typing import NamedTuple, Protocol
 from experiments.models import Run
 from experiments.queries.figures import Figures
 
-
 # A server that somebody else started is SGLang as much as one started here.
 SAME = {"sglang", "attached"}
 
