@@ -28,6 +28,7 @@ MODEL_FLAGS = {
     "target": ("--model-path", "--model"),
     "draft": ("--speculative-draft-model-path", "--speculative-draft-model"),
 }
+_STYLE = re.compile(r"\x1b\[[0-9;]*m")
 # Finds a package's folder without importing it, which would take a minute and a GPU.
 _WHERE = """
 import importlib.util as u, json, sys
@@ -79,7 +80,8 @@ def machine() -> dict[str, Any]:
     if shutil.which("nvidia-smi"):
         topology = _output(["nvidia-smi", "topo", "-m"], GIT_SECONDS)
         if topology:
-            facts["gpu_topology"] = topology[:20_000]
+            # It underlines its head even where nobody looks.
+            facts["gpu_topology"] = _STYLE.sub("", topology)[:20_000]
     return facts
 
 

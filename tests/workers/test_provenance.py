@@ -133,3 +133,23 @@ def test_a_hub_name_is_looked_up_in_the_cache_and_nowhere_else(tmp_path: Path) -
     assert provenance.checkpoint("org/other", env) == {"path": "org/other"}
     (model / "refs" / "main").write_text("../../../../etc")
     assert provenance.checkpoint("org/draft", env) == {"path": "org/draft"}
+
+
+def test_the_topology_is_kept_without_the_styles_of_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # As driver 580 prints it, into a pipe too.
+    tool = tmp_path / "nvidia-smi"
+    tool.write_text(
+        "#!/bin/sh\nprintf '\\t\\033[4mGPU0\\tCPU Affinity\\033[0m\\nGPU0\\t X \\t0-15\\n'\n"
+    )
+    tool.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert provenance.machine()["gpu_topology"].split() == [
+        "GPU0",
+        "CPU",
+        "Affinity",
+        "GPU0",
+        "X",
+        "0-15",
+    ]
