@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, Protocol
 
 from experiments.models import Run
@@ -58,3 +59,12 @@ def ratio(one: Side, baseline: Side | None) -> float | None:
     if not baseline.figures.tok_s.mean or not_comparable(one, baseline) is not None:
         return None
     return one.figures.tok_s.mean / baseline.figures.tok_s.mean
+
+
+def ratios(
+    runs: Iterable[Run], figures: Mapping[int, Figures], baseline: int | None
+) -> dict[int, float | None]:
+    """Each run's `ratio` to the one of key `baseline`; figures by key of their run."""
+    sides = {run.pk: Measured(run, figures[run.pk]) for run in runs}
+    base = sides.get(baseline or 0)
+    return {pk: ratio(side, base) for pk, side in sides.items()}

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from django.db.models import Q
 
 from experiments.models import ConfigChange, ConfigEntry, Repeat, Run
-from experiments.queries.comparable import Measured, ratio
+from experiments.queries.comparable import ratios
 from experiments.queries.dossier import RunFacts, grouped
 from experiments.queries.figures import figures_of
 
@@ -98,8 +98,7 @@ def _facts(rows: Sequence[Run], base: Run | None) -> tuple[RunFacts, ...]:
     config = grouped(ConfigEntry.objects.filter(run__in=ids), lambda c: c.run_id)
     changes = grouped(ConfigChange.objects.filter(run__in=ids), lambda c: c.run_id)
     figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in rows}
-    sides = {run.pk: Measured(run, figures[run.pk]) for run in rows}
-    baseline = sides.get(base.pk) if base is not None else None
+    against = ratios(rows, figures, base.pk if base is not None else None)
     return tuple(
         RunFacts(
             run=run,
@@ -108,7 +107,7 @@ def _facts(rows: Sequence[Run], base: Run | None) -> tuple[RunFacts, ...]:
             config={entry.key: entry for entry in config.get(run.pk, ())},
             changes=tuple(changes.get(run.pk, ())),
             verdict=None,
-            ratio=ratio(sides[run.pk], baseline),
+            ratio=against[run.pk],
             is_baseline=base is not None and run.pk == base.pk,
         )
         for run in rows

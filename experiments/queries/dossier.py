@@ -26,7 +26,7 @@ from experiments.models import (
     Run,
     Verdict,
 )
-from experiments.queries.comparable import Measured, ratio
+from experiments.queries.comparable import ratios
 from experiments.queries.figures import Figures, figures_of
 
 T = TypeVar("T")
@@ -215,8 +215,7 @@ def _run_facts(
     changed = grouped(changes, lambda c: c.run_id)
     in_force = {v.run_id: v for v in verdicts if v.in_force}
     figures = {run.pk: figures_of(passes.get(run.pk, [])) for run in runs}
-    sides = {run.pk: Measured(run, figures[run.pk]) for run in runs}
-    base = sides.get(investigation.baseline_id or 0)
+    against = ratios(runs, figures, investigation.baseline_id)
     return tuple(
         RunFacts(
             run=run,
@@ -225,7 +224,7 @@ def _run_facts(
             config={entry.key: entry for entry in entries.get(run.pk, ())},
             changes=tuple(changed.get(run.pk, ())),
             verdict=in_force.get(run.pk),
-            ratio=ratio(sides[run.pk], base),
+            ratio=against[run.pk],
             is_baseline=run.pk == investigation.baseline_id,
         )
         for run in runs

@@ -23,7 +23,7 @@ from experiments.models import (
     Run,
     Worker,
 )
-from experiments.queries.comparable import Measured, ratio
+from experiments.queries.comparable import ratios
 from experiments.queries.dossier import SPECULATIVE, RunFacts, grouped
 from experiments.queries.figures import Figures, figures_of
 from experiments.queries.goal import Goal, goal_of
@@ -165,8 +165,7 @@ def _facts(
     repeats: Mapping[int, Sequence[Repeat]],
     config: Mapping[int, Sequence[ConfigEntry]],
 ) -> list[RunFacts]:
-    sides = {run.pk: Measured(run, figures[run.pk]) for run in runs}
-    base = sides.get(row.baseline_id or 0)
+    against = ratios(runs, figures, row.baseline_id)
     return [
         RunFacts(
             run=run,
@@ -175,7 +174,7 @@ def _facts(
             config={entry.key: entry for entry in config.get(run.pk, ())},
             changes=(),
             verdict=None,
-            ratio=ratio(sides[run.pk], base),
+            ratio=against[run.pk],
             is_baseline=run.pk == row.baseline_id,
         )
         for run in runs

@@ -26,7 +26,7 @@ from experiments.models import (
     Run,
     Verdict,
 )
-from experiments.queries.comparable import Measured, ratio
+from experiments.queries.comparable import ratios
 from experiments.queries.dossier import (
     Dossier,
     FindingFacts,
@@ -172,21 +172,22 @@ def _both_facts(
     run: Run, base: Run | None, verdict: Verdict | None
 ) -> tuple[RunFacts, RunFacts | None]:
     """A run with its figures and arguments, and its baseline, None where it has none or is it."""
-    both = [run.pk, *([base.pk] if base is not None else [])]
+    rows = [run, *([base] if base is not None else [])]
+    both = [row.pk for row in rows]
     repeats = grouped(Repeat.objects.filter(run__in=both), lambda r: r.run_id)
     config = grouped(ConfigEntry.objects.filter(run__in=both), lambda c: c.run_id)
-    other = None if base is None else Measured(base, figures_of(repeats.get(base.pk, [])))
+    figures = {pk: figures_of(repeats.get(pk, [])) for pk in both}
+    against = ratios(rows, figures, base.pk if base is not None else None)
 
     def facts(row: Run, decided: Verdict | None, changes: tuple[ConfigChange, ...]) -> RunFacts:
-        figures = figures_of(repeats.get(row.pk, []))
         return RunFacts(
             run=row,
-            figures=figures,
+            figures=figures[row.pk],
             repeats=tuple(repeats.get(row.pk, ())),
             config={entry.key: entry for entry in config.get(row.pk, ())},
             changes=changes,
             verdict=decided,
-            ratio=ratio(Measured(row, figures), other),
+            ratio=against[row.pk],
             is_baseline=row.pk == row.investigation.baseline_id,
         )
 
