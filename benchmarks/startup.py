@@ -44,7 +44,7 @@ def once(name: str, env: dict[str, str]) -> tuple[float, float]:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
     done = subprocess.run(
-        RUNS[name], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
+        RUNS[name], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False
     )
     seconds = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
