@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from experiments.reports.sections import SECTIONS
+
 Told = Mapping[str, Any]
 
 
@@ -102,16 +104,17 @@ def differences(before: Told, after: Told) -> tuple[Difference, ...]:
         for body in (before, after)
     )
     found += _between("Remarks", *remarks)
-    found += [
-        Difference("Choices", "changed", key, _listed(before[key]), _listed(after[key]))
-        for key in ("template", "sections")
-        if before[key] != after[key]
-    ]
+    if before["template"] != after["template"]:
+        found.append(
+            Difference("Choices", "changed", "template", before["template"], after["template"])
+        )
+    found += _between("Sections", *(_sections(body) for body in (before, after)))
     return tuple(found)
 
 
-def _listed(value: Any) -> str:
-    return ", ".join(value) if isinstance(value, list) else str(value)
+def _sections(body: Told) -> dict[str, str]:
+    """The names of the sections shown; each stands for itself."""
+    return {SECTIONS.get(key, key): "" for key in body["sections"]}
 
 
 def _named(

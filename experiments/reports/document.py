@@ -61,6 +61,11 @@ class Document:
         found: Mapping[str, Any] = self.body["post_mortem"]
         return found
 
+    @property
+    def unreplicated(self) -> bool:
+        """Whether a figure that was taken from a write-up stands for itself alone."""
+        return any(run["recorded"] and run["n"] == 1 for run in self.told["runs"])
+
 
 def canonical(body: Mapping[str, Any]) -> bytes:
     """The bytes that the digest is of: sorted keys, no spaces, UTF-8, no infinities."""

@@ -59,7 +59,9 @@ def markdown(document: Document) -> str:
             "Some figures are the small reference engine's on a CPU: a pattern, no speed.",
         ]
     if body["recorded"]:
-        lines += ["", "Recorded, unreplicated: some figures come from a write-up, one a run."]
+        single = ", unreplicated" if document.unreplicated else ""
+        one = ", one a run" if document.unreplicated else ""
+        lines += ["", f"Recorded{single}: some figures come from a write-up{one}."]
     lines.append("")
     lines += [f"- **{s['lead']}.** {text(s['text'], 1500)}" for s in told["summary"]]
     for key in body["sections"]:

@@ -122,6 +122,7 @@ def html(
         "digest": document.digest,
         "sections": sections,
         "has_summary": "summary" in keys,
+        "unreplicated": document.unreplicated,
         "diagrams": _drawings(told, keys),
         "gaps_left": len(diagrams.chosen_gaps(told)) < len(told["gaps"]),
         "mode": mode,

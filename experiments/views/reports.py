@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.utils import timezone
 from django.utils.cache import get_conditional_response
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
@@ -25,11 +24,10 @@ from experiments.reports import render as rendering
 from experiments.reports.differences import differences
 from experiments.reports.document import Document
 from experiments.reports.render import Link
-from experiments.reports.sections import ALWAYS, SECTIONS, shown
 from experiments.views.found import found
 
 
-def _draft(slug: str) -> tuple[queries.InvestigationPage, reads.Draft, Document]:
+def draft_now(slug: str) -> tuple[queries.InvestigationPage, reads.Draft, Document]:
     """The investigation, its draft's row if there is one, and the document as it stands now."""
     page = found(queries.investigation_page, slug)
     draft = reads.report_draft(page.investigation)
@@ -107,7 +105,7 @@ def pdf_of(
 @require_safe
 def page(request: HttpRequest, slug: str) -> HttpResponseBase:
     """The post-mortem as it stands now; the same template as the PDF's."""
-    _, _, document = _draft(slug)
+    _, _, document = draft_now(slug)
     links = [
         Link(reverse("investigation", args=[slug]), "Back to the investigation"),
         Link(reverse("report-draft", args=[slug]), "Choose, annotate, publish"),
@@ -122,7 +120,7 @@ def page(request: HttpRequest, slug: str) -> HttpResponseBase:
 @require_http_methods(["GET", "HEAD", "POST"])
 def pdf(request: HttpRequest, slug: str) -> HttpResponseBase:
     """The draft as PDF; POST asks again for one that failed."""
-    _, draft, document = _draft(slug)
+    _, draft, document = draft_now(slug)
     chosen = draft.report.page if draft.report else Report.Page.A4
     return pdf_of(
         request,
@@ -137,7 +135,7 @@ def pdf(request: HttpRequest, slug: str) -> HttpResponseBase:
 @require_safe
 def markdown(request: HttpRequest, slug: str) -> HttpResponseBase:
     """The draft as Markdown for a pull request."""
-    _, _, document = _draft(slug)
+    _, _, document = draft_now(slug)
     return _kept(
         request,
         document,
@@ -148,128 +146,13 @@ def markdown(request: HttpRequest, slug: str) -> HttpResponseBase:
 @require_safe
 def as_json(request: HttpRequest, slug: str) -> HttpResponseBase:
     """The draft's document itself."""
-    _, _, document = _draft(slug)
+    _, _, document = draft_now(slug)
     return _kept(request, document, lambda: _json(document, slug))
 
 
 def _json(document: Document, name: str) -> HttpResponse:
     text = documents.canonical(document.body).decode()
     return _text(text, "application/json", f"{name}.json")
-
-
-@require_http_methods(["GET", "HEAD", "POST"])
-def draft(request: HttpRequest, slug: str) -> HttpResponse:
-    """What the draft shows, what was taken out of it, remarks, and the button that publishes."""
-    if request.method == "POST":
-        _choose(request, slug)
-        return redirect("report-draft", slug)
-    page, row, document = _draft(slug)
-    last = reads.last_version(page.investigation)
-    context = {
-        "investigation": page.investigation,
-        "draft": row.report,
-        "document": document,
-        "template": document.body["template"],
-        "paper": row.report.page if row.report else Report.Page.A4,
-        "sections": [
-            (key, SECTIONS[key], key in document.body["sections"], key == ALWAYS)
-            for key in shown(document.body["template"])
-        ],
-        "remarks": [(r, SECTIONS.get(r.section, r.section)) for r in row.remarks],
-        "last": last,
-        "changes": differences(last.post_mortem, document.body) if last else (),
-        "number": row.report.number if row.report else (last.number + 1 if last else 1),
-    }
-    return render(request, "reports/draft.html", context)
-
-
-def _choose(request: HttpRequest, slug: str) -> None:
-    row = found(queries.investigation_page, slug).investigation
-    template = request.POST.get("template", Report.Template.FULL)
-    try:
-        made = lifecycle.draft_of(investigation=row, by=request.user.get_username())
-        gone = set(made.left_out)
-        if template == made.template:  # else the boxes were those of another template
-            offered = set(shown(template))
-            gone = (gone - offered) | (offered - set(request.POST.getlist("section")))
-        lifecycle.choose(
-            draft=made,
-            template=template,
-            page=request.POST.get("page", Report.Page.A4),
-            left_out=gone - {ALWAYS},
-            kept=request.POST.getlist("kept"),
-        )
-        messages.success(request, "Kept.")
-    except Refused as no:
-        messages.error(request, str(no))
-
-
-@require_POST
-def add_remark(request: HttpRequest, slug: str) -> HttpResponse:
-    """A person's words beside a section."""
-    row = found(queries.investigation_page, slug).investigation
-    section = request.POST.get("section", "")
-    by = request.user.get_username()
-    try:
-        if section not in SECTIONS:
-            raise Refused(f"{section[:40]!r} is no section of a report")
-        made = lifecycle.draft_of(investigation=row, by=by)
-        lifecycle.add_remark(
-            draft=made, section=section, text=request.POST.get("text", ""), author=by
-        )
-    except Refused as no:
-        messages.error(request, str(no))
-    return redirect("report-draft", slug)
-
-
-@require_POST
-def remove_remark(request: HttpRequest, slug: str, pk: int) -> HttpResponse:
-    """Take a remark out of the draft."""
-    row = found(queries.investigation_page, slug).investigation
-    try:
-        made = lifecycle.draft_of(investigation=row, by=request.user.get_username())
-        lifecycle.remove_remark(draft=made, remark=pk)
-    except Refused as no:
-        messages.error(request, str(no))
-    return redirect("report-draft", slug)
-
-
-@require_POST
-def publish(request: HttpRequest, slug: str) -> HttpResponse:
-    """Freeze what was reviewed as a version; refused where it has changed since."""
-    page, row, document = _draft(slug)
-    by = request.user.get_username()
-    if request.POST.get("reviewed") != document.digest:
-        messages.error(
-            request,
-            "The record or the choices have changed since that page was shown. "
-            "Look at what stands here now, and publish then.",
-        )
-        return redirect("report-draft", slug)
-    try:
-        made = lifecycle.draft_of(investigation=page.investigation, by=by)
-        now = timezone.now()
-        stamp = {"number": made.number, "published_by": by, "published_at": now.isoformat()}
-        choices = documents.choices_of(row.report, row.remarks)
-        final = documents.document(page, choices, stamp)
-        version = lifecycle.publish(
-            draft=made, body=final.body, sha256=final.digest, by=by, now=now
-        )
-    except Refused as no:
-        messages.error(request, str(no))
-        return redirect("report-draft", slug)
-    _begin_pdf(final, version.page)
-    messages.success(request, f"Version {version.number} is published. Its PDF is being made.")
-    return redirect("report-versions", slug)
-
-
-def _begin_pdf(document: Document, page: str) -> None:
-    """Have the PDF made before somebody asks for it; whoever asks is told if that fails."""
-    try:
-        row = renderings.ask(document=documents.canonical(document.body), page=page)
-    except Refused:
-        return
-    dispatch.send_rendering(row)
 
 
 # ---- versions ------------------------------------------------------------------------------------
