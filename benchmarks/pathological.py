@@ -1,4 +1,4 @@
-"""`specdebug check` on files no server would write, at full size: bounded time and memory, measured.
+"""`specdebug check` on files no server would write, at full size: its time and memory, measured.
 
     python benchmarks/pathological.py [--mib 500] [--kind KIND ...] [--folder FOLDER]
 

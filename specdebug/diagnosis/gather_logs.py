@@ -17,6 +17,7 @@ from specdebug.sglang.recognise import announces
 
 __all__ = ["read_log", "read_pasted_log", "read_vllm"]
 
+_UNREAD = (" breaks off ", " only ", " nothing more ")  # of what follows in the log
 START = 1 << 16  # a command that a start script traces stands above the first log line
 
 
@@ -49,7 +50,7 @@ def read_log(found: Gathered, given: Input) -> str:
         parts.append(f"{counted(log.unread_decode_lines, 'decode line')} could not be read")
     if runs:
         parts.append(counted(runs, "run"))
-    broken = [said for _, said in log.problems if "breaks off" in said]
+    broken = [said for _, said in log.problems if any(sign in said for sign in _UNREAD)]
     return "; ".join([", ".join(parts), *broken])
 
 

@@ -66,6 +66,9 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 )
 
 
+# One of these stands in every line that a pattern of a report tells.
+_OF_REPORT = ("tok", "throughput", "accept", "concurrency", "request")
+
 _SPEED = regex(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
 _CLAUSE = regex(
     r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
@@ -148,7 +151,10 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
                 out.append((first, number - 1, {"extra": {}, **current}))
             current = {}
             continue
-        if len(plain) > 400 or not _SAYS.search(plain) or _MEMBER.match(plain):
+        low = plain.lower()
+        if len(plain) > 400 or not any(w in low for w in _OF_REPORT) or not _SAYS.search(plain):
+            continue
+        if _MEMBER.match(plain):
             continue
         if not current and (told := _sentence(plain)):
             out += [(number, number, fields) for fields in told]

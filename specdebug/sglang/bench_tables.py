@@ -74,6 +74,19 @@ _HEADERS: tuple[tuple[str, str | None], ...] = (
 )
 
 
+# One of these stands in every title of a figure; a line without one is no header, whatever
+# separates its cells, and thousands of progress bars are such lines.
+_IN_TITLES = ("tok", "throughput", "tps", "speed", "acc", "tau", " al", "step", "req", "rps", "qps")
+
+
+_BETWEEN_CELLS = str.maketrans(dict.fromkeys('|,*`"\t', " "))
+
+
+def _may_be_header(line: str) -> bool:
+    low = f" {line}".lower().translate(_BETWEEN_CELLS)
+    return any(word in low for word in _IN_TITLES)
+
+
 def value_of(text: str) -> float | None:
     """The number in a cell ("~1.6", "1,234.5", "56.8 tok/s"), None for "-" and words."""
     match = _NUMBER.search(text.replace("\u2212", "-"))
@@ -142,10 +155,11 @@ def _take(fields: dict[str, Any], label: str, unit: str, text: str) -> None:
 def pipe_tables(lines: list[str]) -> list[Found]:
     """Rows of tables with a header: Markdown, tab-separated, comma-separated, or wide spaces."""
     out: list[Found] = []
+    titled = [_may_be_header(line) for line in lines]
     for split in (_by_pipe, _by_tab, _by_comma, _by_space):
         at = 0
         while at < len(lines):
-            header = split(lines[at]) if lines[at] else None
+            header = split(lines[at]) if titled[at] else None
             names = _columns(header) if header else None
             if names is None or header is None:
                 at += 1

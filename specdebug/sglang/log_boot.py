@@ -15,6 +15,9 @@ from specdebug.sglang.rules import Rule, printing
 
 KEPT_PER_KIND = 200
 KEPT_TEXT = 2_000
+_KEPT_LINES = 1_000  # of loaded models (two a rank) and of argument-stage lines
+_KEPT_SHAPES = 4_000
+_DIGITS = b"0123456789"
 _ARGUMENT_STAGE = regex(r"peculative|verlap scheduler|verlap spec v2|ttention backend")
 _START_UP = regex(r"Load weight begin|Init torch distributed|KV Cache is allocated|Memory pool end")
 Bounds = tuple[Release | None, Release | None]
@@ -56,6 +59,7 @@ class BootBuilder:
         self._bounds: Bounds = (None, None)
         self._contradicted = False
         self._forms_seen = False
+        self._shapes: dict[bytes, tuple[int, EventKind]] = {}
 
     @property
     def empty(self) -> bool:
@@ -71,7 +75,8 @@ class BootBuilder:
 
     def warn(self, warned: Warned, rules: tuple[Rule, ...]) -> None:
         """Take a line of the argument stage."""
-        self.warnings.append(warned)
+        if len(self.warnings) < _KEPT_LINES:
+            self.warnings.append(warned)
         if rules:
             lasts = [rule.until for rule in rules]
             self.bound(
@@ -98,9 +103,10 @@ class BootBuilder:
             known = True
         if load := MODEL_LOAD.search(parts.message[:KEPT_TEXT]):
             seconds = float(load[1]) if load[1] and load[1].count(".") < 2 else None
-            self.loads.append(
-                ModelLoad(line, load[2].strip("."), parts.rank, seconds, text[:KEPT_TEXT])
-            )
+            if len(self.loads) < _KEPT_LINES:
+                self.loads.append(
+                    ModelLoad(line, load[2].strip("."), parts.rank, seconds, text[:KEPT_TEXT])
+                )
             self.started = known = True
         elif _START_UP.search(parts.message):
             self.started = known = True
@@ -119,6 +125,29 @@ class BootBuilder:
             fields = {**fields, "rule": rules[0].id}
         if self.counts[kind] <= KEPT_PER_KIND:
             self.events.append(Event(kind, line, text[:KEPT_TEXT], parts.rank, parts.time, fields))
+        return True
+
+    def remember(self, raw: bytes, message: str) -> None:
+        """Note that a line made an event and nothing else, so that its repeats can be counted."""
+        event = event_of(message)
+        if event is None or len(raw) > KEPT_TEXT or MODEL_LOAD.search(message) or printing(message):
+            return
+        shape = raw.translate(None, _DIGITS)
+        times = self._shapes.get(shape, (0, event[0]))[0]
+        if times or len(self._shapes) < _KEPT_SHAPES:
+            self._shapes[shape] = (times + 1, event[0])
+
+    def said_before(self, raw: bytes) -> bool:
+        """Count a line that differs by digits alone from as many events as are kept of its kind.
+
+        A server in trouble says one thing a million times; what is kept of it is full by then.
+        """
+        if not self._shapes:
+            return False
+        times, kind = self._shapes.get(raw.translate(None, _DIGITS), (0, None))
+        if kind is None or times < KEPT_PER_KIND:
+            return False
+        self.counts[kind] += 1
         return True
 
     def table(self, rank: str) -> TableBuilder:

@@ -59,11 +59,12 @@ class Scanner:
     def __init__(self) -> None:
         self._offsets: list[int] = []
 
-    def scan(self, data: bytes, starting: bool) -> Scan:
+    def scan(self, data: bytes, starting: bool, signs: tuple[bytes, ...] = NEEDLES) -> Scan:
         """Scan whole lines (`data` ends with a newline).
 
         `starting` asks for every line that matters; otherwise serving is assumed and a piece is
-        searched for rare lines only if it shows a sign of them.
+        searched for rare lines only if it shows a sign of them. A line with one of `signs` matters
+        (where little is left to search, one with any of `NEEDLES`).
         """
         ends = _newlines(data)
         starts = np.empty(len(ends), np.int64)
@@ -89,7 +90,7 @@ class Scanner:
             loose = _lines_with(_DECODE, data, offsets)
             prefills = _lines_with(_PREFILL, data, offsets)
             if starting or any(gate in data for gate in GATES):
-                for needle in NEEDLES:
+                for needle in signs:
                     hits.update(_lines_with(needle, data, offsets))
         if prefills:
             prefill = _joined(prefill, prefills)

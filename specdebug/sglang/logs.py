@@ -14,7 +14,7 @@ from specdebug.sglang.decode_block import BlockParser
 from specdebug.sglang.decode_line import DecodeLine
 from specdebug.sglang.decode_table import Aggregate, Column, DecodeTable, Ints
 from specdebug.sglang.log_boot import KEPT_TEXT, BootBuilder, argument_stage
-from specdebug.sglang.log_events import MODEL_LOAD, event_of, phase_of
+from specdebug.sglang.log_events import GATES, MODEL_LOAD, NEEDLES, event_of, phase_of
 from specdebug.sglang.log_input import Decoder, pieces
 from specdebug.sglang.log_line import DECODE, clean, decode_line, take_apart
 from specdebug.sglang.log_scan import Scan, Scanner
@@ -57,9 +57,16 @@ _BLOCK = 1 << 18  # bytes of decode lines read at once
 _KEPT_ROWS = 400_000  # decode lines kept over all ranks and boots; beyond, tables are thinned
 _KEPT_PROBLEMS = 50
 _KEPT_EXTRAS = 1_000
-_LOOKED_AT = 200_000  # lines that may be events; a real log has some thousands
 _LOOKED_TEXT = 1 << 16
+_KEPT_BOOTS = 1_000
 _STARTS = (b"erver_args=", b"ServerArgs(")  # the dump of arguments that a start prints
+# Lines that may be events, each looked at: a real log has some thousands of different ones. After
+# so many (fewer than stand in the second column) only lines with one of these signs are looked at.
+_WORN: tuple[tuple[int, tuple[bytes, ...], str], ...] = (
+    (0, NEEDLES, ""),
+    (50_000, (*GATES, *_STARTS), "starts, crashes, memory and watchdog lines"),
+    (250_000, _STARTS, "starts"),
+)
 
 
 def classify_line(text: str, line: int = 1) -> LineClass:
@@ -103,6 +110,7 @@ class LogReader:
         self._unread = 0
         self._cut = False
         self._looked = 0
+        self._worn = 0
         self._problems: list[tuple[int, str]] = []
         self._scanner = Scanner()
         self._parser = BlockParser()
@@ -165,8 +173,12 @@ class LogReader:
         self._lines = before
 
     def _take(self, data: bytes, same_line: bool = False) -> None:
+        if len(self._boots) > _KEPT_BOOTS:
+            self._lines += data.count(b"\n")
+            return
         boot = self._boots[-1]
-        scan = self._scanner.scan(data, starting=not boot.served)
+        signs = _WORN[self._worn][1]
+        scan = self._scanner.scan(data, starting=not boot.served, signs=signs)
         size = len(scan.starts)
         numbers = (
             np.full(size, self._lines + 1)
@@ -175,19 +187,26 @@ class LogReader:
         )
         self._known += len(scan.decode) + len(scan.prefill) + scan.access
         done = prefilled = 0
-        for at in scan.marked:
-            upto = int(np.searchsorted(scan.decode, at))
+        marked = np.array(scan.marked, np.int64)
+        bounds = (np.searchsorted(scan.decode, marked), scan.starts[marked], scan.ends[marked])
+        for at, upto, start, end in zip(scan.marked, *(b.tolist() for b in bounds), strict=True):
             if upto > done:
                 self._decode(data, scan, scan.decode[done:upto], numbers)
                 done = upto
-            line = data[scan.starts[at] : scan.ends[at]]
-            if self._looked > _LOOKED_AT and not any(sign in line for sign in _STARTS):
+            line = data[start:end]
+            if not self._pending and self._boots[-1].said_before(line):
+                self._known += 1
                 continue
-            self._look(unescaped(clean(line.decode("utf-8", "replace"))), int(numbers[at]))
+            if self._worn and not any(sign in line for sign in _WORN[self._worn][1]):
+                continue
+            self._look(line, int(numbers[at]))
             if self._boots[-1] is not boot:
                 before = int(np.searchsorted(scan.prefill, at))
                 boot.prefill += before - prefilled
                 boot, prefilled = self._boots[-1], before
+            if len(self._boots) > _KEPT_BOOTS:
+                self._lines += size
+                return
         if done < len(scan.decode):
             self._decode(data, scan, scan.decode[done:], numbers)
         boot.prefill += len(scan.prefill) - prefilled
@@ -232,14 +251,16 @@ class LogReader:
         while sum(table.kept for table in tables) > _KEPT_ROWS:
             max(tables, key=lambda table: table.kept).halve()
 
-    def _look(self, text: str, line: int) -> None:
+    def _look(self, raw: bytes, line: int) -> None:
         """Read a line that may matter: arguments, a warning of the argument stage, an event."""
+        text = unescaped(clean(raw.decode("utf-8", "replace")))
         is_dump = "erver_args=" in text or "ServerArgs(" in text
         self._looked += 1
-        if self._looked > _LOOKED_AT and not is_dump:
-            if self._looked == _LOOKED_AT + 1:
-                self._problem(line, f"after {_LOOKED_AT:,} lines of trouble only starts are read")
-            return
+        following = _WORN[self._worn + 1 :]
+        if following and self._looked > following[0][0]:
+            self._worn += 1
+            said = f"after {following[0][0]:,} lines of trouble only {following[0][2]} are read"
+            self._problem(line, said, last=True)
         parts = take_apart(text[:_LOOKED_TEXT])
         boot = self._boots[-1]
         if is_dump:
@@ -270,7 +291,10 @@ class LogReader:
         phase = phase_of(message)
         if phase is not None and (boot.phase.name != "ready" or phase.name == "failed"):
             boot.phase = phase
-        self._known += boot.announce(parts, text, line)
+        known = boot.announce(parts, text, line)
+        self._known += known
+        if known and phase is None:
+            boot.remember(raw, message)
 
     def _boot(self, line: int, args: dict[str, object] | None) -> BootBuilder:
         """The boot that a dump or restart on `line` belongs to; a new one if this one has begun."""
@@ -288,14 +312,20 @@ class LogReader:
         start = min([line, *(warned.line for warned, _ in self._pending)])
         boot.end_line = start - 1
         new = BootBuilder(start)
+        if len(self._boots) == _KEPT_BOOTS:
+            said = (
+                f"after {_KEPT_BOOTS:,} starts nothing more is read; attach the newest part alone"
+            )
+            self._problem(line, said, last=True)
         for warned, rules in self._pending:
             new.warn(warned, rules)
         self._pending = []
         self._boots.append(new)
         return new
 
-    def _problem(self, line: int, message: str) -> None:
-        if len(self._problems) < _KEPT_PROBLEMS:
+    def _problem(self, line: int, message: str, last: bool = False) -> None:
+        """Keep what could not be read; `last` is kept however many there are."""
+        if last or len(self._problems) < _KEPT_PROBLEMS:
             self._problems.append((line, message))
 
     def close(self) -> ServerLog:

@@ -293,3 +293,10 @@ def test_blank_cells_of_a_table_of_fixed_width_stay_blank() -> None:
         ("baseline", 90.0, None),
         ("eagle3", 56.8, 1.6),
     ]
+
+
+@pytest.mark.parametrize("title", ["AL", "**AL**", "tau", "acc_len", "ms/step", "RPS", "tps"])
+def test_a_table_may_have_one_figure_under_any_of_its_names(title: str) -> None:
+    runs = read_benches(f"| run | {title} |\n|---|---|\n| first | 2.5 |\n").runs
+    assert [(run.label, run.kind) for run in runs] == [("first", "table")]
+    assert not read_benches("| run | weights |\n|---|---|\n| first | 2.5 |\n").runs
