@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, get_args
 from urllib.parse import urlencode
 
@@ -28,6 +28,7 @@ from experiments.views.forms import RunForm
 from experiments.views.found import found
 from experiments.views.gpus import gpu_context
 from experiments.views.lines import live_log, tail
+from specdebug.reference import variants
 from workers.plan import Phase, Workload
 
 PHASES: tuple[str, ...] = get_args(Phase)
@@ -69,6 +70,7 @@ def run(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         "plots": _plots(page),
         "compare_with": _comparison(page),
         "break_even": run_plots.break_even(page),
+        "unknown": _unknown(page.facts.config),
         **_arguments(page.facts.config.values()),
     }
     if not page.live.ended:
@@ -85,6 +87,12 @@ def _arguments(entries: Iterable[ConfigEntry]) -> dict[str, list[ConfigEntry]]:
         else:
             found["asked" if entry.was_requested else "chosen"].append(entry)
     return found
+
+
+def _unknown(config: Mapping[str, ConfigEntry]) -> bool:
+    """Whether nothing tells what is in force of that which was asked for."""
+    asked = [entry for entry in config.values() if entry.was_requested]
+    return bool(asked) and not any(entry.effective_known for entry in asked)
 
 
 def _plots(page: queries.RunPage) -> tuple[Plot, ...]:
@@ -246,6 +254,7 @@ def _planning(
         "engine": chosen,
         "workload": LOAD,
         "rest": rest,
+        "shipped": {"target": variants.TARGET, "draft": variants.DRAFT},
         "rest_open": any(name in form.errors for name in rest),
         **preflight.ahead(str(text or ""), chosen),
     }
