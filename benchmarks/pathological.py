@@ -1,6 +1,6 @@
 """`specdebug check` on files no server would write, at full size: its time and memory, measured.
 
-    python benchmarks/pathological.py [--mib 500] [--kind KIND ...] [--folder FOLDER]
+    python benchmarks/pathological.py [--mib 500] [--kind KIND ...] [--bare] [--folder FOLDER]
 
 It writes one file a kind, checks it in a process of its own, and deletes it; it compares nothing.
 Every line of its output is JSON: bytes, seconds of wall clock and of CPU, MB/s of wall clock, peak
@@ -24,6 +24,10 @@ from typing import Any
 
 MIB = 1 << 20
 LIMIT_S = 300.0
+START = (
+    b"[2026-05-06 09:00:00] server_args=ServerArgs(model_path='m', speculative_num_steps=1)\n"
+    b"[2026-05-06 09:00:10 TP0] Load weight begin. avail mem=77.10 GB\n"
+)
 DECODE = (
     "[2026-05-06 09:10:00 TP0] Decode batch, #running-req: 1, #token: %d, token usage: 0.03, "
     "accept len: 1.60, accept rate: 0.80, cuda graph: True, gen throughput (token/s): 88.75, "
@@ -78,9 +82,13 @@ KINDS = {
 }
 
 
-def write(path: Path, kind: str, size: int) -> int:
-    """Fill `path` with whole pieces of `kind` until it holds `size` bytes; returns its size."""
+def write(path: Path, kind: str, size: int, bare: bool = False) -> int:
+    """Fill `path` with whole pieces of `kind` until it holds `size` bytes; returns its size.
+
+    It begins as a server's log does, so that it is read as one; not so if `bare`.
+    """
     with path.open("wb") as file:
+        file.write(b"" if bare else START)
         for piece in KINDS[kind]():
             file.write(piece)
             if file.tell() >= size:
@@ -108,7 +116,7 @@ def measure(path: Path) -> dict[str, Any]:
         text = output.read().decode("utf-8", "replace")
     try:
         answer = json.loads(text)
-        read = [i.get("summary") or i.get("reason") for i in answer["inputs"]]
+        read = [i.get("summary") or i.get("unusable") for i in answer["inputs"]]
     except (ValueError, KeyError):
         read = [text[-300:]]
     return {
@@ -126,11 +134,12 @@ def main() -> None:
     parser.add_argument("--mib", type=int, default=500)
     parser.add_argument("--kind", choices=KINDS, nargs="*", default=list(KINDS))
     parser.add_argument("--folder", type=Path, help="where the files may lie (default: a new one)")
+    parser.add_argument("--bare", action="store_true", help="without the start of a server's log")
     asked = parser.parse_args()
     with tempfile.TemporaryDirectory(dir=asked.folder) as folder:
         for kind in asked.kind:
             path = Path(folder) / f"{kind}.log"
-            size = write(path, kind, asked.mib * MIB)
+            size = write(path, kind, asked.mib * MIB, asked.bare)
             print(json.dumps({"kind": kind, "bytes": size, **measure(path)}), flush=True)
             path.unlink()
 

@@ -27,10 +27,10 @@ _DECODE_FORMS: tuple[tuple[re.Pattern[str], Bounds], ...] = (
     (regex(r"Decode batch\."), (None, _R("0.5.3"))),
     (regex(r"Decode batch(?: \[\d+\])?,"), (_R("0.5.4"), None)),
     (
-        regex(r"Decode batch, .*accept rate.*#queue-req: \d+, ?$"),
+        regex(r"Decode batch(?: \[\d+\])?, .*accept rate.*#queue-req: \d+, ?$"),
         (_R("0.5.4"), _R("0.5.8.post1")),
     ),
-    (regex(r"Decode batch, .*#queue-req: \d+$"), (_R("0.5.9"), None)),
+    (regex(r"Decode batch(?: \[\d+\])?, .*#queue-req: \d+$"), (_R("0.5.9"), None)),
     (regex(r"accept rate:"), (_R("0.5.4"), None)),
     (regex(r"fwd occupancy:"), (_R("0.5.11"), None)),
     (regex(r"cap len:|block accept len:"), (_R("0.5.16"), None)),

@@ -13,7 +13,9 @@ from specdebug.sglang.patterns import regex
 DECODE = "Decode batch"
 # With the escape byte or, as in many pastes, without it or spelt out. A reset ends the last figure.
 ANSI = regex(
-    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]|\^\[\[[0-9;]*m|(?<!\w)\[\d{1,3}(?:;\d{1,3})*m|\[0?m(?!\w)"
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]"
+    r"|(?:\^\[|\u241b|\\(?:x1[bB]|u001[bB]|033|e))\[[0-9;?]*[A-Za-z]"
+    r"|(?<!\w)\[\d{1,3}(?:;\d{1,3})*m|\[0?m(?!\w)"
 )
 PREFIX = regex(
     r"\[(\d{4})-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,6}))?(?:Z|[+-]\d\d:?\d\d)?"
