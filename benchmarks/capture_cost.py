@@ -4,8 +4,9 @@
 
 A server answers with what the reference engine said, at a fixed step time and with the processor
 idle in between, as with a GPU (`paced_server.py`). In turns, its tok/s are measured by a run of the
-record (Celery worker with heartbeat, eight GPUs sampled at 1 Hz through a stand-in for NVML, requests
-and their meta_info kept, web server beside it) and by a plain HTTP client that counts tokens.
+record (Celery worker with heartbeat, eight GPUs sampled at 1 Hz through a stand-in for NVML, the
+requests and their meta_info kept, web server beside it) and by a plain HTTP client that counts
+tokens.
 """
 
 from __future__ import annotations
@@ -134,7 +135,11 @@ def measured(rounds: int, step_ms: float) -> dict[str, Any]:
             raise SystemExit("specdebug did not become ready")
         token = subprocess.run(
             [sys.executable, "manage.py", "api_token"],
-            **{"cwd": ROOT, "env": env, "capture_output": True, "text": True, "check": True},
+            cwd=ROOT,
+            env=env,
+            capture_output=True,
+            text=True,
+            check=True,
         ).stdout.split()[-1]
         url = f"http://127.0.0.1:{port}"
         sd = stack.enter_context(Client(f"http://127.0.0.1:{web}", token))

@@ -17,8 +17,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from specdebug.measure.compare import compare, log_sd
-from specdebug.measure.looks import alpha_of, extra_looks, figures_of
+from specdebug.measure.compare import POOLED_ALPHA, compare, log_sd
+from specdebug.measure.looks import FEW, alpha_of, extra_looks, figures_of
+from specdebug.measure.two_means import ALIKE
 
 CHANGES = ("regression", "improvement", "small change")
 Figures = tuple[list[float], list[float]]
@@ -58,7 +59,7 @@ def interleaved(n: int) -> str:
     return "".join("AB" if k % 2 == 0 else "BA" for k in range(n))
 
 
-def welch(draw: random.Random, n: int, cv: float, change: float) -> str:
+def t_test(draw: random.Random, n: int, cv: float, change: float) -> str:
     """The default rule."""
     return compare(*sample(draw, n, cv, change), say_repeats=False).verdict
 
@@ -103,7 +104,7 @@ def cold(draw: random.Random, n: int, cv: float, change: float) -> str:
 
 
 RULES: dict[str, Rule] = {
-    "Welch on logs": welch,
+    "t on logs": t_test,
     "pooled over 8 earlier": pooled,
     "drift, AAABBB": drifting(lambda n: "A" * n + "B" * n),
     "drift, ABABAB": drifting(lambda n: "AB" * n),
@@ -204,11 +205,58 @@ DESIGNS: dict[str, dict[str, Any]] = {
 }
 
 
+def called(before: Any, after: Any, alpha: float) -> Any:
+    """In which rows of two arrays (trials, n) of logarithms the interval leaves out zero:
+    the rule of `measure.two_means` for hundreds of thousands of trials."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    count = before.shape[1]
+    errors = [side.var(axis=1, ddof=1) / count for side in (before, after)]
+    error = errors[0] + errors[1]
+    freedom = error**2 * (count - 1) / (errors[0] ** 2 + errors[1] ** 2)
+    if count <= FEW:
+        alike = np.maximum(*errors) <= ALIKE**2 * np.minimum(*errors)
+        freedom = np.where(alike, 2 * count - 2, freedom)
+    apart = np.abs(after.mean(axis=1) - before.mean(axis=1))
+    return apart > stdtrit(freedom, 1 - alpha / 2) * np.sqrt(error)
+
+
+def share_called(
+    n: int, cv: float, change: float, *, ratio: float = 1.0, trials: int = 200_000, seed: int = 1
+) -> float:
+    """Share of planned looks whose interval leaves out zero; ratio: spread of the second side over
+    that of the first. Of no change a bound on false alarms, since the margin is tested before."""
+    import numpy as np
+
+    draw = np.random.default_rng(seed)
+    before = draw.normal(0.0, log_sd(cv), (trials, n))
+    after = draw.normal(math.log1p(change), log_sd(cv) * ratio, (trials, n))
+    return float(called(before, after, alpha_of(n)).mean())
+
+
+def share_called_pooled(
+    n: int, cv: float, change: float, *, history: int = 8, trials: int = 200_000, seed: int = 1
+) -> float:
+    """The same with the spread pooled over `history` earlier configurations and these two, whose
+    own spreads differ by 30 %, as in `pooled`."""
+    import numpy as np
+    from scipy.special import stdtrit
+
+    draw = np.random.default_rng(seed)
+    own = log_sd(cv) * np.exp(draw.normal(0, 0.3, (trials, history + 2)) - 0.045)
+    logs = draw.normal(size=(trials, history + 2, n)) * own[:, :, None]
+    spread = np.sqrt(logs.var(axis=2, ddof=1).mean(axis=1))
+    apart = np.abs(logs[:, -1].mean(axis=1) + math.log1p(change) - logs[:, -2].mean(axis=1))
+    freedom = (n - 1) * (history + 2)
+    reach = float(stdtrit(freedom, 1 - POOLED_ALPHA / 2)) * math.sqrt(2 / n)
+    return float((apart > reach * spread).mean())
+
+
 def spent(n: int, looks: int, planned: int, trials: int = 100_000, seed: int = 1) -> float:
     """The most that all looks together spend: noise so large that nothing lies within the margin,
     so that every interval without zero is a false alarm. As `topped_up`, but in arrays."""
     import numpy as np
-    from scipy.special import stdtrit
 
     draw = np.random.default_rng(seed)
     before, after = draw.normal(size=(2, trials, n * looks))
@@ -217,13 +265,8 @@ def spent(n: int, looks: int, planned: int, trials: int = 100_000, seed: int = 1
         sides = [side[:, : n * look] for side in (before, after)]
         if look >= 3:
             sides = [side.reshape(trials, look, n).mean(axis=2) for side in sides]
-        count = sides[0].shape[1]
-        errors = [side.var(axis=1, ddof=1) / count for side in sides]
-        error = errors[0] + errors[1]
-        freedom = error**2 * (count - 1) / (errors[0] ** 2 + errors[1] ** 2)
-        alpha = alpha_of(count, extra_looks(look, planned))
-        apart = np.abs(sides[1].mean(axis=1) - sides[0].mean(axis=1))
-        quiet &= apart <= stdtrit(freedom, 1 - alpha / 2) * np.sqrt(error)
+        alpha = alpha_of(sides[0].shape[1], extra_looks(look, planned))
+        quiet &= ~called(*sides, alpha)
     return 1.0 - float(quiet.mean())
 
 
@@ -254,12 +297,13 @@ def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
             lines.append(f"{name:22}  " + "  ".join(f"{v:10.3f}" for v in row.values()))
     lines.append('\n"no material change" said of a true change of exactly 2 % (must stay <= .05)')
     for cv in spreads:
-        counts = {n: verdicts(welch, n, cv, -0.02, trials, seed) for n in (3, 5, 10, 20)}
+        counts = {n: verdicts(t_test, n, cv, -0.02, trials, seed) for n in (3, 5, 10, 20)}
         shares = {n: c["no material change"] / c.total() for n, c in counts.items()}
         kept["verdicts"][f"cv {cv}"] = shares
         lines.append(
             f"  CV {100 * cv:.0f} %  " + "  ".join(f"n{n} {v:.3f}" for n, v in shares.items())
         )
+    lines += _sharp(kept)
     kept["topping_up"] = {}
     lines.append(
         "\nadding starts while inconclusive, up to four looks: a change is called that is none"
@@ -280,6 +324,27 @@ def table(trials: int, seed: int) -> tuple[list[str], dict[str, Any]]:
         share = kept["spent"][f"n {n} looks {looks} planned {planned}"] = spent(n, looks, planned)
         lines.append(f"  {n} repeats a start, {looks} starts, {planned} planned   {share:.4f}")
     return lines, kept
+
+
+def _sharp(kept: dict[str, Any]) -> list[str]:
+    """Planned looks in arrays: what the intervals alone do, far more exactly."""
+    sizes = (3, 4, 5, 6, 10)
+    rows = {
+        "no change": [share_called(n, 0.03, 0.0) for n in sizes],
+        "no change, spreads 1 to 2": [share_called(n, 0.03, 0.0, ratio=2) for n in sizes],
+        "no change, spreads 1 to 5": [share_called(n, 0.03, 0.0, ratio=5) for n in sizes],
+        "true loss of 5 %": [share_called(n, 0.03, -0.05) for n in sizes],
+        "pooled, no change": [share_called_pooled(n, 0.03, 0.0) for n in sizes],
+        "pooled, true loss of 5 %": [share_called_pooled(n, 0.03, -0.05) for n in sizes],
+    }
+    kept["intervals"] = {"n": sizes, "cv": 0.03, **rows}
+    lines = [
+        "\nintervals without zero at the planned look, CV 3 %, 200,000 trials",
+        f"{'':26}  " + "  ".join(f"{'n' + str(n):>6}" for n in sizes),
+    ]
+    return lines + [
+        f"{title:26}  " + "  ".join(f"{v:6.4f}" for v in row) for title, row in rows.items()
+    ]
 
 
 def main() -> int:

@@ -3,8 +3,8 @@ the processor idle in between. It decodes nothing.
 
     python benchmarks/paced_server.py ANSWERS.json PORT LOG [--step-ms 20]
 
-ANSWERS.json maps a prompt's text to the engine's whole answer of /generate, "" to /server_info. Each
-answer takes its verify passes (or tokens) times the step time, and leaves a decode line.
+ANSWERS.json maps a prompt's text to the engine's whole answer of /generate, "" to /server_info.
+Each answer takes its verify passes (or tokens) times the step time, and leaves a decode line.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 is none at most once in twenty; and which figures several starts give. Knows no run and no record.
 
 The figures that were planned in advance are judged once, at 95 %. Every other look at the same
-question, before the plan is complete or after it, is taken at 99.7 % and further looks at more.
+question, before the plan is complete or after it, is taken at 99.9 % and further looks at more.
 Sizes were simulated (`benchmarks/compare_rules.py`, docs/statistics.md).
 """
 
@@ -11,14 +11,14 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-__all__ = ["alpha_of", "extra_looks", "figures_of"]
+__all__ = ["FEW", "alpha_of", "extra_looks", "figures_of"]
 
-# Welch's t at .05 really errs in .035 (3 figures a side) to .044 (5), and in .049 from 10 on. The
-# planned look leaves room for later ones: .045 from 6 figures on errs in .042.
+# Up to FEW figures a side the planned look errs in .043 (3) to .050 (5) at .05; at .048 Welch's t
+# errs in .043 (6) to .047 (20), which leaves the same room for later looks.
 PLANNED, FEW = 0.05, 5
-PLANNED_OF_MANY = 0.045
-# Three further looks at .003 add .004 to .005 to that; each one beyond them spends half as much.
-EXTRA = 0.003
+PLANNED_OF_MANY = 0.048
+# Three further looks at .001 add .001 to .002 to that; each one beyond them spends half as much.
+EXTRA = 0.001
 EXTRA_LOOKS = 3
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from specdebug.measure.compare import POOLED_ALPHA, log_sd, percent_of
 from specdebug.measure.looks import alpha_of
+from specdebug.measure.two_means import two_means
 
 __all__ = ["Part", "Side", "SplitWithRanges", "split_sides"]
 
@@ -82,9 +83,9 @@ def split_sides(
 ) -> SplitWithRanges:
     """Split the change from `before` to `after`, each part with its interval.
 
-    Three or more repeats a side: Welch's t on logs. Fewer: pooled_cv for throughput and step time,
-    and for acceptance where it was measured in each repeat; a single accept length has no interval
-    then, and neither has the step time that is derived from it.
+    Three or more repeats a side: a t test on logs (measure/two_means.py). Fewer: pooled_cv for
+    throughput and step time, and for acceptance where it was measured in each repeat; a single
+    accept length has no interval then, and neither has the step time that is derived from it.
     """
     n = min(len(before.tok_s), len(after.tok_s))
     alpha, few = alpha_of(n, extra), n < 3
@@ -112,9 +113,4 @@ def _part(
         error = log_sd(pooled_cv) * math.sqrt(1 / len(before) + 1 / len(after))
         reach = statistics.NormalDist().inv_cdf(1 - alpha / 2) * error
         return Part(value, value - reach, value + reach)
-    if statistics.pvariance(before) + statistics.pvariance(after) == 0:
-        return Part(value, value, value)
-    from scipy.stats import ttest_ind
-
-    outcome = ttest_ind(after, before, equal_var=False).confidence_interval(1 - alpha)
-    return Part(value, float(outcome.low), float(outcome.high))
+    return Part(value, *two_means(before, after).interval(alpha))

@@ -179,7 +179,7 @@ def test_figures_that_were_topped_up_are_judged_at_a_wider_interval_and_say_so()
     once = prediction_verdict(predicted, run, base)
     third = prediction_verdict(predicted, run, base, extra=2)
     assert "not planned" not in once.reason
-    assert "a look that was not planned and therefore at 99.7 %" in third.reason
+    assert "a look that was not planned and therefore at 99.9 %" in third.reason
     assert once.comparison is not None
     assert third.comparison is not None
     assert third.comparison.low < once.comparison.low  # type: ignore[operator]

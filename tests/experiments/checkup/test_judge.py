@@ -238,7 +238,7 @@ def test_a_repeated_run_is_judged_with_the_one_it_repeats_at_a_wider_interval(
     alone = verdict_of(first)
     second = verdict_of(repeated(hypothesis, first, [97.0]))
     assert "not planned" not in alone.outcome_reason
-    assert "a look that was not planned and therefore at 99.7 %" in second.outcome_reason
+    assert "a look that was not planned and therefore at 99.9 %" in second.outcome_reason
     # Both starts count: (91 + 97) / 2 over 90.
     assert "1.044 times R0" in second.outcome_reason
     assert Verdict.objects.get(run=first, in_force=True).outcome_reason == alone.outcome_reason
