@@ -99,7 +99,7 @@ def kept(inv: Any, url: str, number: int) -> float:
         raise SystemExit(f"run {number} ended as {found['run']['state']}")
     if "580" not in found["versions"].get("nvidia driver", ""):
         raise SystemExit(f"run {number} sampled no GPU: {found['versions']}")
-    return found["repeats"][0]["tok_s"]
+    return float(found["repeats"][0]["tok_s"])
 
 
 def measured(rounds: int, step_ms: float) -> dict[str, Any]:

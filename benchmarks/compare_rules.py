@@ -266,7 +266,7 @@ def spent(n: int, looks: int, planned: int, trials: int = 100_000, seed: int = 1
         if look >= 3:
             sides = [side.reshape(trials, look, n).mean(axis=2) for side in sides]
         alpha = alpha_of(sides[0].shape[1], extra_looks(look, planned))
-        quiet &= ~called(*sides, alpha)
+        quiet &= ~called(sides[0], sides[1], alpha)
     return 1.0 - float(quiet.mean())
 
 
