@@ -3,7 +3,7 @@ each grave bug lived; all on one axis of order, since times are not always known
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from experiments.reports.diagrams import WIDTH, Diagram, Told, ticks
 from experiments.reports.svg import Svg, cut
@@ -13,6 +13,7 @@ PLOT_TOP, PLOT_HEIGHT = 16.0, 120.0
 LANE, BAR = 20.0, 17.0
 MOST_BUGS = 16
 TITLE = "Figures, beliefs, observations and changes in order, and how long each grave bug lived"
+HEAD = ("kind", "what happened", "throughput, tok/s", "n")
 LANES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("believed", "thought", ("hypothesis", "belief")),
     ("observed, read", "result", ("observation", "source", "note")),
@@ -36,7 +37,26 @@ def course(told: Told) -> Diagram | None:
     _lanes(svg, steps, places, bottom + 26)
     _lives(svg, bugs, at, bottom + 26 + LANE * len(LANES) + 8)
     says = _in_words(told, steps, bugs)
-    return Diagram(TITLE, says, svg.drawn(says))
+    return Diagram(TITLE, says, svg.drawn(says), "course", HEAD, _table(told, steps, bugs))
+
+
+def _table(
+    told: Told, steps: Sequence[Told], bugs: Sequence[Told]
+) -> tuple[tuple[str | float | None, ...], ...]:
+    """The steps in their order, then how long each grave bug lived."""
+    figures = {r["label"]: (r["tok_s"], r["n"]) for r in told["runs"]}
+    rows = [
+        (s["kind"], s["happened"], *figures.get(s["ref"], (None, None)))
+        if s["kind"] == "run"
+        else (s["kind"], s["happened"], None, None)
+        for s in steps
+    ]
+    lives = [(f"{b['severity']} bug", f"{b['code']}: {_life(b)}", None, None) for b in bugs]
+    return (*rows, *lives)
+
+
+def _life(bug: Told) -> str:
+    return ", ".join(bug["life"]) or str(bug["state"])
 
 
 def _figures(svg: Svg, told: Told, at: Mapping[str, float], bottom: float) -> None:

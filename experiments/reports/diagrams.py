@@ -23,11 +23,30 @@ Told = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Diagram:
-    """One drawing. says: its content in words, for those who do not see it."""
+    """One drawing with its figures. says: its content in words, for those who do not see it; head,
+    rows: the data table; name: of its files."""
 
     title: str
     says: str
     svg: str
+    name: str = ""
+    head: tuple[str, ...] = ()
+    rows: tuple[tuple[str | float | int | None, ...], ...] = ()
+
+    @property
+    def file(self) -> str:
+        """As a file of its own, on white."""
+        return self.svg.replace(
+            "</title>", '</title><rect width="100%" height="100%" fill="#fff"/>', 1
+        )
+
+    @property
+    def png(self) -> bytes:
+        """The file as a picture, twice as fine."""
+        import vl_convert
+
+        picture: bytes = vl_convert.svg_to_png(self.file, scale=2.0)
+        return picture
 
 
 def ticks(high: float, most: int = 6) -> list[float]:
@@ -76,7 +95,7 @@ def throughput(told: Told) -> list[Diagram]:
     rows = [run for run in told["runs"] if run["tok_s"] is not None]
     goal = told["goal"]["target"] if told["metric"] == "tok_s" else None
     high = 1.14 * max([*(max(r["values"] or [r["tok_s"]]) for r in rows), goal or 0.0, 1e-9])
-    drawn = []
+    drawn: list[Diagram] = []
     for piece, words in _pieces(rows):
         row_height = 22.0 if len(piece) <= 14 else 15.0
         top = 20.0
@@ -98,7 +117,14 @@ def throughput(told: Told) -> list[Diagram]:
         )
         says = f"Mean throughput in tok/s: {means}"
         says += "." if goal is None else f"; the goal is {goal:.4g}."
-        drawn.append(Diagram(f"Throughput by run{words}", says, svg.drawn(says)))
+        head = ("run", "mean, tok/s", "sample deviation, tok/s", "n", "repeats, tok/s")
+        table = tuple(
+            (r["label"], r["tok_s"], r["sd"], r["n"], " ".join(f"{v:.6g}" for v in r["values"]))
+            for r in piece
+        )
+        name = f"throughput-{len(drawn) + 1}"
+        title = f"Throughput by run{words}"
+        drawn.append(Diagram(title, says, svg.drawn(says), name, head, table))
     return drawn
 
 
@@ -119,7 +145,7 @@ def _bar(svg: Svg, axis: _Axis, run: Told, y: float, height: float) -> None:
 def reaches(told: Told) -> list[Diagram]:
     """Accept lengths: measured, needed to draw level with the baseline, and at most."""
     rows = [run for run in told["runs"] if run["accept_len"] is not None]
-    drawn = []
+    drawn: list[Diagram] = []
     for piece, words in _pieces(rows):
         # A deep chain's perfect draft would squeeze everything else into a corner.
         high = 1.25 * max(max(r["accept_len"], r["break_even"] or 0.0) for r in piece)
@@ -135,7 +161,10 @@ def reaches(told: Told) -> list[Diagram]:
             said.append(_reach(svg, axis, run, middle, row_height))
         says = f"Accept length in tokens a step: {'; '.join(said)}."
         title = f"Accept length, and what it would take{words}"
-        drawn.append(Diagram(title, says, svg.drawn(says)))
+        head = ("run", "accept length, tokens a step", "draws level at", "at most")
+        table = tuple((r["label"], r["accept_len"], r["break_even"], _most(r)) for r in piece)
+        name = f"accept-length-{len(drawn) + 1}"
+        drawn.append(Diagram(title, says, svg.drawn(says), name, head, table))
     return drawn
 
 
@@ -147,14 +176,19 @@ def _legend(svg: Svg, *names: tuple[str, str]) -> None:
         x += 26 + 5.6 * len(name)
 
 
+def _most(run: Told) -> float | None:
+    """What a perfect draft would reach."""
+    steps = run["effective"][0]
+    return steps + 1.0 if isinstance(steps, int) else None
+
+
 def _reach(svg: Svg, axis: _Axis, run: Told, middle: float, height: float) -> str:
     said = f"{run['label']} {run['accept_len']:.2f}"
     end = axis.at(run["accept_len"])
     svg.text(4, middle + 3.5, run["label"], size=10, bold=True)
     svg.rect(axis.left, middle - 0.2 * height, end - axis.left, 0.4 * height, "deed", 0.55)
     svg.text(end - 4, middle + 3.5, f"{run['accept_len']:.2f}", size=9, anchor="end")
-    steps = run["effective"][0]
-    most = steps + 1.0 if isinstance(steps, int) else None
+    most = _most(run)
     for value, tint, words in (
         (run["break_even"], "critical", "draws level at"),
         (most, "good", "at most"),
@@ -227,4 +261,13 @@ def _waterfall(gap: Told) -> Diagram:
     )
     if account.get("note"):
         says += f" Note: {account['note']}."
-    return Diagram(f"Gap account of {gap['run']}", says, svg.drawn(says))
+    head = ("part", "change, tok/s", "from", "to", "reached, tok/s")
+    table: list[tuple[str | float | None, ...]] = [
+        ("baseline", None, None, None, account["baseline_tok_s"])
+    ]
+    table += [
+        (p["name"], p["tok_s"], p.get("low"), p.get("high"), p["reached"]) for p in account["parts"]
+    ]
+    table.append((f"measured, {gap['run']}", None, None, None, account["measured_tok_s"]))
+    title, name = f"Gap account of {gap['run']}", f"account-{gap['run'].lower()}"
+    return Diagram(title, says, svg.drawn(says), name, head, tuple(table))

@@ -70,6 +70,9 @@ class _Drawing:
     says: str
     inline: str
     address: str
+    name: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str | float | int | None, ...], ...]
 
 
 def _drawing(found: Diagram) -> _Drawing:
@@ -78,10 +81,24 @@ def _drawing(found: Diagram) -> _Drawing:
         found.says,
         mark_safe(found.svg),  # noqa: S308 (every text in it is escaped where it is drawn)
         CHARTS + base64.b64encode(found.svg.encode("utf-8", "replace")).decode(),
+        found.name,
+        found.head,
+        found.rows,
     )
 
 
+def figure(document: Document, name: str) -> Diagram | None:
+    """One drawing of the document by its name; None where its sections show none of that name."""
+    drawn = _diagrams(document.told, document.body["sections"])
+    return next((one for some in drawn.values() for one in some if one.name == name), None)
+
+
 def _drawings(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, list[_Drawing]]:
+    drawn = _diagrams(told, keys)
+    return {name: [_drawing(one) for one in found] for name, found in drawn.items()}
+
+
+def _diagrams(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, list[Diagram]]:
     """Only what the chosen sections show."""
     wanted: dict[str, list[Diagram]] = {}
     if {"summary", "runs"} & set(keys):
@@ -93,7 +110,7 @@ def _drawings(told: Mapping[str, Any], keys: Sequence[str]) -> dict[str, list[_D
         wanted["course"] = [drawn] if drawn else []
     if "gap" in keys:
         wanted["waterfalls"] = diagrams.waterfalls(told)
-    return {name: [_drawing(one) for one in found] for name, found in wanted.items()}
+    return wanted
 
 
 def html(

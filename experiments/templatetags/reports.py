@@ -106,3 +106,11 @@ def all_well(told: Any, lead: str) -> bool:
         return told["goal"]["met"] is True
     grave = ("critical", "high")
     return lead == "Open" and not [b for b in bugs_shown(told, "open") if b["severity"] in grave]
+
+
+@register.filter
+def in_table(value: object) -> str:
+    """A cell of a drawing's data table: a dash for what is not known, two digits of a fraction."""
+    if value is None or value == "":
+        return "–"
+    return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else str(value)

@@ -6,13 +6,15 @@ from django import forms
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
-from django.views.decorators.http import require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from experiments import queries
 from experiments.lifecycle.curves import METHODS, add_curve, remove_curve
 from experiments.models import AcceptanceCurve
 from experiments.refusal import Refused
+from experiments.reports.account_plots import depths
 from experiments.reports.accounts import account_page
+from experiments.views.compare import plot_file
 from experiments.views.forms import Form
 from experiments.views.found import found
 
@@ -57,6 +59,16 @@ def account(request: HttpRequest, slug: str) -> HttpResponse:
         "form": form,
     }
     return render(request, "account.html", context)
+
+
+@require_safe
+def plot(request: HttpRequest, slug: str, number: int, form: str) -> HttpResponse:
+    """The depths of one account, counted from 1 as on the page, as a file."""
+    page = found(queries.investigation_page, slug)
+    families = account_page(page).families
+    goal = page.goal.target if page.goal.metric == "tok_s" else None
+    drawn = depths(families[number - 1], number, goal) if 0 < number <= len(families) else None
+    return plot_file(drawn, form, slug)
 
 
 @require_POST

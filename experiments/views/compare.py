@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable
+from typing import Protocol
 from urllib.parse import urlencode
 
 from django.http import Http404, HttpRequest, HttpResponse
@@ -78,18 +79,40 @@ def plot(request: HttpRequest, name: str, form: str) -> HttpResponse:
 
 def plot_file(plot: Plot | None, form: str, of: str) -> HttpResponse:
     """A plot as CSV, SVG or PNG to keep; 404 where there is no such plot."""
-    if plot is None or form not in ("csv", "svg", "png"):
+    if plot is None:
         raise Http404("There is no such drawing.")
+    return drawing_file(plot.drawing, plot.head, plot.rows, form, f"{of}-{plot.name}")
+
+
+class Drawn(Protocol):
+    """What can be had as a file of its own and as a picture."""
+
+    @property
+    def file(self) -> str: ...
+    @property
+    def png(self) -> bytes: ...
+
+
+def drawing_file(
+    drawn: Drawn,
+    head: Iterable[str],
+    rows: Iterable[Iterable[object]],
+    form: str,
+    name: str,
+) -> HttpResponse:
+    """A drawing as CSV (its figures), SVG or PNG to keep; 404 for any other form."""
     if form == "csv":
         answer = HttpResponse(content_type="text/csv; charset=utf-8")
         writer = csv.writer(answer)
-        writer.writerow(plot.head)
-        writer.writerows([_plain(cell) for cell in row] for row in plot.rows)
+        writer.writerow(head)
+        writer.writerows([_plain(cell) for cell in row] for row in rows)
     elif form == "svg":
-        answer = HttpResponse(plot.drawing.file, content_type="image/svg+xml")
+        answer = HttpResponse(drawn.file, content_type="image/svg+xml")
+    elif form == "png":
+        answer = HttpResponse(drawn.png, content_type="image/png")
     else:
-        answer = HttpResponse(plot.drawing.png, content_type="image/png")
-    answer["Content-Disposition"] = f'attachment; filename="{of}-{plot.name}.{form}"'
+        raise Http404("There is no such drawing.")
+    answer["Content-Disposition"] = f'attachment; filename="{name}.{form}"'
     return answer
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import messages
-from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase
+from django.http import FileResponse, Http404, HttpRequest, HttpResponse, HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.utils.cache import get_conditional_response
@@ -24,6 +24,7 @@ from experiments.reports import render as rendering
 from experiments.reports.differences import differences
 from experiments.reports.document import Document
 from experiments.reports.render import Link
+from experiments.views.compare import drawing_file
 from experiments.views.found import found
 
 
@@ -155,6 +156,21 @@ def _json(document: Document, name: str) -> HttpResponse:
     return _text(text, "application/json", f"{name}.json")
 
 
+def figure_of(document: Document, name: str, form: str, of: str) -> HttpResponse:
+    """A drawing of a report as CSV, SVG or PNG; 404 where the report shows none of that name."""
+    drawn = rendering.figure(document, name)
+    if drawn is None:
+        raise Http404("There is no such drawing.")
+    return drawing_file(drawn, drawn.head, drawn.rows, form, f"{of}-{name}")
+
+
+@require_safe
+def figure(request: HttpRequest, slug: str, name: str, form: str) -> HttpResponse:
+    """A drawing of the draft to keep."""
+    _, _, document = draft_now(slug)
+    return figure_of(document, name, form, slug)
+
+
 # ---- versions ------------------------------------------------------------------------------------
 
 
@@ -206,6 +222,15 @@ def version_json(request: HttpRequest, slug: str, number: int) -> HttpResponseBa
     """A version's document: its SHA-256 is that of these bytes."""
     _, document = _version(slug, number)
     return _json(document, f"{slug}-v{number}")
+
+
+@require_safe
+def version_figure(
+    request: HttpRequest, slug: str, number: int, name: str, form: str
+) -> HttpResponse:
+    """A drawing of a version to keep."""
+    _, document = _version(slug, number)
+    return figure_of(document, name, form, f"{slug}-v{number}")
 
 
 @require_safe

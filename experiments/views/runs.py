@@ -113,7 +113,8 @@ def _comparison(page: queries.RunPage) -> str:
 def plot(request: HttpRequest, slug: str, number: int, name: str, form: str) -> HttpResponse:
     """One of the run's drawings as a file."""
     page = found(queries.run_page, slug, number)
-    return plot_file(run_plots.named(_plots(page), name), form, f"{slug}-r{number}")
+    drawn = _plots(page) if page.live.ended else _live(page.run)["live_plots"]
+    return plot_file(run_plots.named(drawn, name), form, f"{slug}-r{number}")
 
 
 @require_safe

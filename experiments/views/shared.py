@@ -22,7 +22,7 @@ from experiments.reports import document as documents
 from experiments.reports import pull_request
 from experiments.reports import render as rendering
 from experiments.reports.render import Link
-from experiments.views.reports import pdf_of
+from experiments.views.reports import figure_of, pdf_of
 
 SAID = {
     "unknown": (404, "There is no report under this address. Links are long: was it copied whole?"),
@@ -141,3 +141,17 @@ def markdown(request: HttpRequest, token: str) -> HttpResponseBase:
         return _refused(found)
     text = pull_request.markdown(documents.read(_report(found).post_mortem))
     return _closed(HttpResponse(text, content_type="text/plain; charset=utf-8"))
+
+
+@login_not_required
+@never_cache
+@sensitive_variables("token")
+@require_safe
+def figure(request: HttpRequest, token: str, name: str, form: str) -> HttpResponseBase:
+    """One of the report's drawings as CSV, SVG or PNG."""
+    found = _opened(request, token, counts=False)
+    if found.outcome != "ok":
+        return _refused(found)
+    report = _report(found)
+    of = f"{report.investigation.slug}-v{report.number}"
+    return _closed(figure_of(documents.read(report.post_mortem), name, form, of))

@@ -75,6 +75,9 @@ urlpatterns = [
     path("i/<slug:slug>/close/", closing.close, name="investigation-close"),
     path("i/<slug:slug>/advice/<slug:key>/take/", taking_up.take, name="advice-take"),
     path("i/<slug:slug>/account/", accounts.account, name="account"),
+    path(
+        "i/<slug:slug>/account/depths-<int:number>.<slug:form>", accounts.plot, name="account-plot"
+    ),
     path("i/<slug:slug>/explore/", explore.explore, name="explore"),
     path("i/<slug:slug>/explore.json", explore.spec, name="explore-spec"),
     path("i/<slug:slug>/explore.<slug:form>", explore.file, name="explore-file"),
@@ -125,6 +128,16 @@ urlpatterns = [
     path("i/<slug:slug>/report.pdf", reports.pdf, name="report-pdf"),
     path("i/<slug:slug>/report.md", reports.markdown, name="report-markdown"),
     path("i/<slug:slug>/report.json", reports.as_json, name="report-json"),
+    path(
+        "i/<slug:slug>/report/figure/<slug:name>.<slug:form>",
+        reports.figure,
+        name="report-figure",
+    ),
+    path(
+        "i/<slug:slug>/report/v<int:number>/figure/<slug:name>.<slug:form>",
+        reports.version_figure,
+        name="report-version-figure",
+    ),
     path("i/<slug:slug>/report/draft/", report_draft.draft, name="report-draft"),
     path("i/<slug:slug>/report/remark/", report_draft.add_remark, name="report-remark"),
     path(
@@ -155,5 +168,6 @@ urlpatterns = [
     path("i/<slug:slug>/report/link/<int:pk>/revoke/", reports.revoke, name="report-link-revoke"),
     path("s/<str:token>/", shared.page, name="shared"),
     path("s/<str:token>/report.pdf", shared.pdf, name="shared-pdf"),
+    path("s/<str:token>/figure/<slug:name>.<slug:form>", shared.figure, name="shared-figure"),
     path("s/<str:token>/report.md", shared.markdown, name="shared-markdown"),
 ]

@@ -26,7 +26,8 @@ NO_PAGE = {
     **dict.fromkeys(
         (
             *("compare-plot", "map-file", "sweep-plot", "run-plot", "run-gpus", "control-plot"),
-            *("explore-file", "sweep-map", "evidence-file"),
+            *("explore-file", "sweep-map", "evidence-file", "account-plot"),
+            *("report-figure", "report-version-figure", "shared-figure"),
             *("report-pdf", "report-markdown", "report-json"),
             *("report-version-pdf", "report-version-markdown", "report-version-json"),
             *("shared-pdf", "shared-markdown"),

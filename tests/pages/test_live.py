@@ -135,3 +135,36 @@ def test_the_workers_are_followed_only_while_something_runs_or_waits(
     # The last answer to a page that follows ends the asking.
     piece = browser.get("/workers/", headers={"HX-Target": "workers"}).content.decode()
     assert "hx-trigger" not in piece
+
+
+def test_the_drawings_of_a_running_run_can_be_taken_away_as_they_are(
+    browser: Client, running: Run
+) -> None:
+    batch = "[2026-01-01 10:00:0{0}] Decode batch, #running-req: 1, #token: 9, token usage: 0.00, "
+    batch += "cuda graph: True, gen throughput (token/s): 5{0}.00, #queue-req: 0\n"
+    live_log(running).write_text("".join(batch.format(n) for n in range(3)))
+    page = browser.get(f"{running.get_absolute_url()}live/").content.decode()
+    at = f"{running.get_absolute_url()}plot/tok_s."
+    assert [form for form in ("csv", "svg", "png") if f'href="{at}{form}" download' in page] == [
+        "csv",
+        "svg",
+        "png",
+    ]
+    assert page.count("<tr>") >= 4  # the figures as a table
+    assert browser.get(f"{at}csv").content.decode().count("\n") == 4
+    assert browser.get(f"{running.get_absolute_url()}plot/other.csv").status_code == 404
+
+
+def test_the_page_of_a_running_run_tells_its_state_and_claims_nothing_unknown(
+    browser: Client, running: Run
+) -> None:
+    running.config.all().delete()
+    running.config.create(key="num_steps", requested=1, was_requested=True)
+    page = browser.get(running.get_absolute_url()).content.decode()
+    assert "What is in force is not known before the server says it." in page
+    assert "Everything that was asked for is in force" not in page
+    piece = browser.get(f"{running.get_absolute_url()}live/").content.decode()
+    assert '<span id="run-state" hx-swap-oob="true">' in piece
+    running.config.update(effective=1, effective_known=True)
+    page = browser.get(running.get_absolute_url()).content.decode()
+    assert "Everything that was asked for is in force" in page

@@ -53,7 +53,11 @@ def test_the_holder_sees_the_report_without_an_account_or_a_session(token: str) 
 def test_the_shared_page_leads_nowhere_else(token: str, parsed: Any) -> None:
     page = parsed(Client().get(f"/s/{token}/"))
     links = {link for link in page.links if not link.startswith(("#", "/static/"))}
-    assert links == {f"/s/{token}/report.pdf", f"/s/{token}/report.md"}
+    figures = {link for link in links if link.startswith("figure/")}
+    assert links - figures == {f"/s/{token}/report.pdf", f"/s/{token}/report.md"}
+    assert figures  # beside the page's own address, and so under the link
+    assert Client().get(f"/s/{token}/{min(figures)}").status_code == 200
+    assert Client().get(f"/s/{'x' * 43}/{min(figures)}").status_code == 404
     assert page.inline == []
 
 
