@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from django.db import transaction
+
 from experiments.lifecycle.text import needed
 from experiments.models import AcceptanceCurve
 from experiments.refusal import Refused
@@ -28,20 +30,21 @@ def add_curve(
     except ValueError as no:
         raise Refused(str(no)) from None
     lengths = {str(n): value for n, value in known.items()}
-    same = AcceptanceCurve.objects.filter(target=target, method=method, source=source)
-    for row in same:
-        if row.accept_len == lengths:
-            return row
-    if AcceptanceCurve.objects.count() >= MOST_CURVES:
-        raise Refused(f"there are {MOST_CURVES} curves; remove some first")
-    return AcceptanceCurve.objects.create(
-        target=target,
-        method=method,
-        accept_len=lengths,
-        about=about.strip()[:200],
-        source=source,
-        added_by=by[:150],
-    )
+    # In one transaction, so that a form sent twice at once finds the curve of the first.
+    with transaction.atomic():
+        for row in AcceptanceCurve.objects.filter(target=target, method=method, source=source):
+            if row.accept_len == lengths:
+                return row
+        if AcceptanceCurve.objects.count() >= MOST_CURVES:
+            raise Refused(f"there are {MOST_CURVES} curves; remove some first")
+        return AcceptanceCurve.objects.create(
+            target=target,
+            method=method,
+            accept_len=lengths,
+            about=about.strip()[:200],
+            source=source,
+            added_by=by[:150],
+        )
 
 
 def remove_curve(row: AcceptanceCurve) -> None:

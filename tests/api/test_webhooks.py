@@ -9,6 +9,7 @@ from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import Any
 
+import httpx
 import pytest
 from django.contrib.auth.models import User
 from django.utils import timezone
@@ -123,6 +124,30 @@ def test_a_failure_is_tried_again_later_and_given_up_after_a_day(
         now += timedelta(days=1)
     assert row.next_try_at is None
     assert webhooks.deliver_due(now=now) == 0
+
+
+@pytest.mark.parametrize("taken", [False, True])
+def test_a_sender_killed_on_the_way_leaves_the_delivery_to_the_next_under_the_same_number(
+    hook: Webhook, receiver: Receiver, monkeypatch: pytest.MonkeyPatch, taken: bool
+) -> None:
+    real = httpx.post
+
+    def killed(*args: Any, **kwargs: Any) -> None:
+        if taken:
+            real(*args, **kwargs)
+        raise SystemExit  # as by a signal: nothing after it runs
+
+    webhooks.announce("ping", {}, only=hook)
+    monkeypatch.setattr(httpx, "post", killed)
+    with pytest.raises(SystemExit):
+        webhooks.deliver_due()
+    monkeypatch.setattr(httpx, "post", real)
+    assert webhooks.deliver_due() == 0  # still the dead one's
+    later = timezone.now() + timedelta(seconds=61)
+    assert webhooks.deliver_due(now=later) == 1
+    numbers = [headers["specdebug-delivery"] for headers, _ in receiver.got]
+    assert numbers == [str(hook.deliveries.get().pk)] * (1 + taken)
+    assert webhooks.deliver_due(now=later + timedelta(hours=1)) == 0
 
 
 def test_a_redirect_is_no_delivery_and_is_not_followed(hook: Webhook, receiver: Receiver) -> None:
