@@ -15,13 +15,20 @@ from typing import IO, Any
 
 from django.db import transaction
 
-from experiments import arguments, checkup, evidence, gpu_figures, outcomes, summaries, webhooks
+from experiments import (
+    arguments,
+    bulk,
+    checkup,
+    evidence,
+    gpu_figures,
+    outcomes,
+    summaries,
+    webhooks,
+)
 from experiments.arguments import Effective, Setting
 from experiments.claims import finish_run
 from experiments.models import (
-    ConfigChange,
     ConfigEntry,
-    DecodeSample,
     Evidence,
     Investigation,
     Repeat,
@@ -234,7 +241,7 @@ def _save_rows(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
         requested |= {e.key: e.requested for e in run.config.all() if e.was_requested}
     target = TargetConfig.from_dict(read.target_config) if read.target_config else None
     ConfigEntry.objects.filter(run=run).delete()  # what was predicted before the run
-    ConfigEntry.objects.bulk_create(
+    bulk.insert(
         arguments.entries(
             run,
             requested,
@@ -244,7 +251,7 @@ def _save_rows(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
             env=run.plan.get("env", {}),
         )
     )
-    DecodeSample.objects.bulk_create(outcomes.samples(run, outcome, read.log), batch_size=500)
+    bulk.insert(outcomes.samples(run, outcome, read.log))
     _save_changes(run, outcome, read)
 
 
@@ -262,7 +269,7 @@ def _save_changes(run: Run, outcome: plan.RunOutcome, read: _Read) -> None:
     if not before.args or not after.args:
         before = Setting({}, before.env, before.versions, before.draft_config)
         after = Setting({}, after.env, after.versions, after.draft_config)
-    ConfigChange.objects.bulk_create(arguments.changes(run, before, after))
+    bulk.insert(arguments.changes(run, before, after))
 
 
 def _setting_of(run: Run) -> Setting:

@@ -19,7 +19,7 @@ from typing import Any
 from django.conf import settings
 from django.db import transaction
 
-from experiments import summaries
+from experiments import bulk, summaries
 from experiments.models import PointChunk, PointStream, Run
 from experiments.refusal import Refused
 from experiments.summaries import Column
@@ -165,7 +165,7 @@ def _append(run: Run, columns: _Columns) -> None:
             chunk.save(update_fields=["data", "count"])
             continue
         fresh.append(PointChunk(run=run, name=name, count=len(steps), data=data))
-    PointChunk.objects.bulk_create(fresh)
+    bulk.insert(fresh)
 
 
 def points(run: Run, name: str) -> Iterator[tuple[int, float, float]]:

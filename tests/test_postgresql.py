@@ -16,7 +16,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 # What depends on the database most: conditional UPDATEs and the rows they leave.
-FILES = ("test_claims.py", "test_workers.py")
+FILES = ("test_claims.py", "test_workers.py", "test_bulk.py", "test_prepared.py")
 
 pytestmark = [
     pytest.mark.skipif(not PROGRAMS, reason="no PostgreSQL server under /usr/lib/postgresql"),

@@ -21,7 +21,7 @@ from experiments.lifecycle.place import lock
 from experiments.lifecycle.runs import RecordedRepeat, workload_from
 from experiments.lifecycle.scripted import SentRepeat, add_repeats, start_scripted_run
 from experiments.models import Run
-from experiments.queries.run_items import run_items
+from experiments.queries.run_items import RunItem, new_item, run_items
 from experiments.queries.search import KINDS, narrowed
 from experiments.scripted import finish_scripted_run
 
@@ -32,9 +32,9 @@ TAG = ["runs"]
 _ONE = shapes.RunShape()
 
 
-def answered(run: Run) -> Any:
+def answered(run: Run | RunItem) -> Any:
     """What is answered of one run."""
-    return _ONE.to_representation(run_items([run])[0])
+    return _ONE.to_representation(run if isinstance(run, RunItem) else run_items([run])[0])
 
 
 def full(slug: str, number: int) -> dict[str, Any]:
@@ -76,7 +76,7 @@ def _listed(request: Any, rows: Any) -> Response:
     return Response({"items": items, "next": found.next})
 
 
-_Handler = Callable[..., Run]
+_Handler = Callable[..., Run | RunItem]
 
 
 def _post(
@@ -141,10 +141,11 @@ class ScriptRuns(Endpoint):
     asks = {"POST": "worker"}
 
     @_post("startScriptRun", shapes.NewScriptRun, status=201)
-    def post(self, values: dict[str, Any], slug: str) -> Run:
+    def post(self, values: dict[str, Any], slug: str) -> RunItem:
         """Open a run that the caller measures: send points, repeats and a log, then finish it."""
         row = find.opened(slug)
-        return start_scripted_run(investigation=row, **_links(row, values), **values)
+        made = start_scripted_run(investigation=row, **_links(row, values), **values)
+        return new_item(*made)
 
 
 class RecordedRuns(Endpoint):

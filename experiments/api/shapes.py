@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cached_property
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
@@ -19,17 +20,19 @@ class Shape(serializers.Serializer):
 
     def to_internal_value(self, data: Any) -> Any:
         value = super().to_internal_value(data)
-        if isinstance(data, dict):
-            known = {name for name, field in self.fields.items() if not field.read_only}
-            unknown = sorted(str(name)[:80] for name in data.keys() - known)
-            if unknown:
-                raise serializers.ValidationError(
-                    {
-                        name: [f"is not known here; known: {', '.join(sorted(known)) or 'nothing'}"]
-                        for name in unknown
-                    }
-                )
+        if isinstance(data, dict) and (unknown := data.keys() - self._known):
+            known = ", ".join(sorted(self._known)) or "nothing"
+            raise serializers.ValidationError(
+                {
+                    name: [f"is not known here; known: {known}"]
+                    for name in sorted(str(name)[:80] for name in unknown)
+                }
+            )
         return value
+
+    @cached_property
+    def _known(self) -> frozenset[str]:
+        return frozenset(name for name, field in self.fields.items() if not field.read_only)
 
 
 class Number(serializers.FloatField):

@@ -45,7 +45,7 @@ def add_hypothesis(
         lock(investigation)
         hypothesis = Hypothesis.objects.create(
             investigation=investigation,
-            number=next_number(Hypothesis, investigation),
+            number=next_number(investigation),
             claim=needed(claim, "claim", 400),
             mechanism=mechanism.strip(),
             author=author[:150],

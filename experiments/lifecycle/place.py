@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import connection
-from django.db.models import Max
+from django.db.models import Max, Model
 
 from experiments.models import Event, Hypothesis, Investigation, Run
 
@@ -14,16 +14,18 @@ _CLOSEST = 1e-6
 def lock(investigation: Investigation) -> None:
     """Hold the investigation's row until the transaction ends, so that numbers are given once.
 
-    SQLite needs no row lock: its transactions begin with the write lock (settings).
+    SQLite needs no row lock and is asked nothing: its transactions begin with the write lock
+    (settings), and investigations are never deleted.
     """
-    Investigation.objects.select_for_update().values_list("pk").get(pk=investigation.pk)
+    if connection.features.has_select_for_update:
+        Investigation.objects.select_for_update().values_list("pk").get(pk=investigation.pk)
 
 
-def next_number(model: type[Run] | type[Hypothesis], investigation: Investigation) -> int:
-    """R0, R1 ... and H1, H2 ... within the investigation; a number is never given twice."""
-    last = model.objects.filter(investigation=investigation).aggregate(last=Max("number"))["last"]
-    first = 0 if model is Run else 1
-    return first if last is None else int(last) + 1
+def next_number(investigation: Investigation) -> int:
+    """Of hypotheses: H1, H2 ... within the investigation; a number is never given twice."""
+    rows = Hypothesis.objects.filter(investigation=investigation)
+    last = rows.aggregate(last=Max("number"))["last"]
+    return 1 if last is None else int(last) + 1
 
 
 def _places(investigation: Investigation) -> list[float]:
@@ -34,28 +36,35 @@ def _places(investigation: Investigation) -> list[float]:
     return sorted(found)
 
 
-# One statement, since every run that a program opens asks for it.
-_LAST = " UNION ALL ".join(
-    f"SELECT MAX(position), {number} FROM {model._meta.db_table} WHERE investigation_id = %s"  # noqa: S608
-    for model, number in ((Run, "MAX(number)"), (Hypothesis, "NULL"), (Event, "NULL"))
+def _maximum(model: type[Model], column: str) -> str:
+    return f"(SELECT MAX({column}) FROM {model._meta.db_table} WHERE investigation_id = %s)"  # noqa: S608
+
+
+# One statement, since every run that a program opens asks for it; each part is the end of an index,
+# since there may be ten thousand runs.
+_LAST = "SELECT " + ", ".join(
+    [_maximum(Run, "number"), *(_maximum(m, "position") for m in (Run, Hypothesis, Event))]
 )
 
 
-def next_run(investigation: Investigation) -> tuple[int, float]:
-    """The number of the next run and the place behind the last row; asks for no row, since there
-    may be ten thousand."""
+def _last(investigation: Investigation) -> tuple[int, float]:
+    """The last run's number, -1 where there is none, and the last place, 0 where there is none."""
     with connection.cursor() as cursor:
-        cursor.execute(_LAST, [investigation.pk] * 3)
-        rows = cursor.fetchall()
-    numbers = [number for _, number in rows if number is not None]
-    ends = [end for end, _ in rows if end is not None]
-    return max(numbers, default=-1) + 1, max(ends, default=0.0) + 1.0
+        cursor.execute(_LAST, [investigation.pk] * 4)
+        number, *ends = cursor.fetchone()
+    return -1 if number is None else number, max(end or 0.0 for end in ends)
+
+
+def next_run(investigation: Investigation, after: float | None = None) -> tuple[int, float]:
+    """The number of the next run, R0, R1 ..., never given twice, and its place."""
+    number, end = _last(investigation)
+    return number + 1, end + 1.0 if after is None else place(investigation, after)
 
 
 def place(investigation: Investigation, after: float | None = None) -> float:
     """A free place at the end of the timeline, or right after the place `after`."""
     if after is None:
-        return next_run(investigation)[1]
+        return _last(investigation)[1] + 1.0
     taken = _places(investigation)
     if not taken:
         return 1.0

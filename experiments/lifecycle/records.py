@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from experiments import arguments
-from experiments.models import ConfigEntry, Run
+from experiments import arguments, bulk
+from experiments.models import Run
 
 
 def enter_arguments(run: Run) -> None:
@@ -12,6 +12,4 @@ def enter_arguments(run: Run) -> None:
     if not asked or run.config.exists():
         return
     release = arguments.release_of(run.engine_release)
-    ConfigEntry.objects.bulk_create(
-        arguments.entries(run, asked, None, release=release, env=run.env)
-    )
+    bulk.insert(arguments.entries(run, asked, None, release=release, env=run.env))

@@ -17,12 +17,12 @@ from django.conf import settings
 from django.db import transaction
 from django.utils import timezone
 
-from experiments import arguments, checkup, secrets, store, summaries
+from experiments import arguments, bulk, checkup, secrets, store, summaries
 from experiments.claims import bind_prediction
-from experiments.lifecycle.place import lock, next_number, place
+from experiments.lifecycle.new_run import new_run, plan_outside
 from experiments.lifecycle.text import needed
 from experiments.lifecycle.workers import must_be_known
-from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
+from experiments.models import Hypothesis, Investigation, Repeat, Run
 from experiments.refusal import Refused
 from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
 from specdebug.sglang import preflight
@@ -67,45 +67,38 @@ def add_run(
     it is not measured where an argument would not be in force as asked. `worker`: the name of the
     one that alone may measure it, "" for any; None: as for the run that it repeats or follows.
     """
-    work, limits = workload or Workload(), deadlines or Deadlines.usual(engine)
-    _check_plan(engine, server_args, env or {}, work)
+    check_plan(engine, server_args, env or {}, workload or Workload())
     server_args, env = secrets.hidden(server_args, env or {})
     if worker is None:
         # What is compared is measured on the same machine, where one was chosen.
         worker = next((r.needs_worker for r in (repeats_run, follows) if r), "")
     else:
         must_be_known(worker)
-    for row in (hypothesis, baseline, follows, repeats_run):
-        if row is not None and row.investigation_id != investigation.pk:
-            raise Refused(f"{row.label} belongs to another investigation")
+    # The run's own name, which names its folder too, is given with its number.
+    plan = RunPlan(
+        run="",
+        engine=engine,
+        server_args=tuple(server_args),
+        folder="",
+        env=dict(env),
+        workload=workload or Workload(),
+        deadlines=deadlines or Deadlines.usual(engine),
+        strict=strict,
+    )
     with transaction.atomic():
-        lock(investigation)
-        number = next_number(Run, investigation)
-        name = f"{investigation.slug}-r{number}"
-        plan = RunPlan(
-            run=name,
-            engine=engine,
-            server_args=tuple(server_args),
-            folder=str(settings.RUN_DIR / name),
-            env=dict(env or {}),
-            workload=work,
-            deadlines=limits,
-            strict=strict,
-        )
-        run = Run.objects.create(
+        run = new_run(
             investigation=investigation,
-            number=number,
-            title=needed(title, "title", 200),
+            title=title,
+            engine=engine,
+            engine_release=engine_release,
             note=note,
-            position=place(investigation, after),
+            plan=_as_row(plan),
             hypothesis=hypothesis,
             baseline=baseline,
             follows=follows,
             repeats_run=repeats_run,
+            after=after,
             needs_worker=worker,
-            engine=engine,
-            engine_release=engine_release[:40],
-            plan=_as_row(plan),
         )
         if engine != "attached":
             _predict(run, plan)
@@ -127,9 +120,7 @@ def _predict(run: Run, plan: RunPlan) -> None:
     foreseen = preflight.foresee(plan.server_args, release=known, source=source, env=plan.env)
     run.preflight = foreseen.as_dict() | {"strict": plan.strict}
     run.save(update_fields=["engine_release", "preflight"])
-    ConfigEntry.objects.bulk_create(
-        arguments.entries(run, requested, None, release=known, env=plan.env)
-    )
+    bulk.insert(arguments.entries(run, requested, None, release=known, env=plan.env))
     checkup.preflight(run, release=release)
 
 
@@ -143,7 +134,7 @@ def _as_row(plan: RunPlan) -> dict[str, Any]:
     return plan.as_json() | {"server_args": list(plan.server_args)}
 
 
-def _check_plan(
+def check_plan(
     engine: str, server_args: Sequence[str], env: Mapping[str, str], workload: Workload
 ) -> None:
     if engine not in ENGINES:
@@ -324,29 +315,19 @@ def record_run(
     # Nothing is started from a write-up, so its keys are needed by nobody.
     server_args, env = engines.replace_secrets(server_args, env or {}, lambda _: engines.REMOVED)
     with transaction.atomic():
-        lock(investigation)
-        number = next_number(Run, investigation)
-        plan = {
-            "run": f"{investigation.slug}-r{number}",
-            "engine": engine,
-            "server_args": list(server_args),
-            "env": dict(env),
-            "workload": {} if concurrency is None else {"concurrency": concurrency},
-        }
-        run = Run.objects.create(
+        run = new_run(
             investigation=investigation,
-            number=number,
-            title=needed(title, "title", 200),
+            title=title,
+            engine=engine,
+            engine_release=engine_release,
             note=note,
-            position=place(investigation, after),
-            at=at,
-            recorded=True,
+            plan=plan_outside(engine, server_args, env, concurrency),
             hypothesis=hypothesis,
             baseline=baseline,
             follows=follows,
-            engine=engine,
-            engine_release=engine_release[:40],
-            plan=plan,
+            after=after,
+            at=at,
+            recorded=True,
             state=Run.State.DONE,
             host=host[:200],
             argv=list(server_args),

@@ -15,10 +15,10 @@ from typing import Any
 from django.db import transaction
 from django.utils import timezone
 
-from experiments import arguments, secrets, summaries
+from experiments import arguments, bulk, secrets, summaries
 from experiments.claims import bind_prediction
-from experiments.lifecycle.place import lock, next_run
-from experiments.lifecycle.runs import _check_plan
+from experiments.lifecycle.new_run import new_run, plan_outside
+from experiments.lifecycle.runs import check_plan
 from experiments.lifecycle.text import needed
 from experiments.models import ConfigEntry, Hypothesis, Investigation, Repeat, Run
 from experiments.refusal import Refused
@@ -61,66 +61,48 @@ def start_scripted_run(
     follows: Run | None = None,
     host: str = "",
     note: str = "",
-) -> Run:
-    """Open a run that its sender measures; it is running until `finish_scripted_run`.
+) -> tuple[Run, dict[str, Any]]:
+    """Open a run that its sender measures; it is running until `finish_scripted_run`. Returns it
+    with its arguments by name.
 
     `config`: parameters as the sender names them; `server_args`: the engine's own flags, which are
     read as for any run. The newest prediction of the hypothesis is frozen, as by a worker's claim.
     """
     engine = needed(engine, "engine", ENGINE_NAME)
     wanted = _config(config or {})
-    _check_plan("attached", server_args, env or {}, Workload())
+    check_plan("attached", server_args, env or {}, Workload())
     if concurrency is not None and not 1 <= concurrency <= 4096:
         raise Refused(f"concurrency is {concurrency!r}; it must lie between 1 and 4096")
-    for row in (hypothesis, baseline, follows):
-        if row is not None and row.investigation_id != investigation.pk:
-            raise Refused(f"{row.label} belongs to another investigation")
     server_args, env = secrets.hidden(server_args, env or {})
     asked = arguments.requested_of(server_args) if server_args else {}
+    params = {k: v for k, v in (asked | wanted).items() if k not in arguments.SECRETS}
     now = timezone.now()
     with transaction.atomic():
-        lock(investigation)
-        number, end = next_run(investigation)
-        plan = {
-            "run": f"{investigation.slug}-r{number}",
-            "engine": engine,
-            "server_args": list(server_args),
-            "env": dict(env or {}),
-            "workload": {} if concurrency is None else {"concurrency": concurrency},
-        }
-        run = Run.objects.create(
+        run = new_run(
             investigation=investigation,
-            number=number,
-            title=needed(title, "title", 200),
+            title=title,
+            engine=engine,
+            engine_release=engine_release,
             note=note,
-            position=end,
-            by_script=True,
+            plan=plan_outside(engine, server_args, env, concurrency),
             hypothesis=hypothesis,
             baseline=baseline,
             follows=follows,
-            engine=engine,
-            engine_release=engine_release[:40],
-            plan=plan,
+            by_script=True,
             state=Run.State.RUNNING,
             phase="measuring",
             claimed_at=now,
             host=host[:200],
             argv=list(server_args),
-            env=dict(env or {}),
+            env=dict(env),
         )
         if hypothesis is not None:
             bind_prediction(run, now=now)
-        ConfigEntry.objects.bulk_create(
-            ConfigEntry(
-                run=run,
-                key=key,
-                requested=value,
-                was_requested=True,
-            )
-            for key, value in (asked | wanted).items()
-            if key not in arguments.SECRETS
+        bulk.insert(
+            ConfigEntry(run=run, key=key, requested=value, was_requested=True)
+            for key, value in params.items()
         )
-    return run
+    return run, params
 
 
 def _config(config: Mapping[str, Any]) -> dict[str, Any]:

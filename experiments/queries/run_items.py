@@ -49,6 +49,19 @@ def run_items(runs: Sequence[Run]) -> list[RunItem]:
     ]
 
 
+def new_item(run: Run, params: Mapping[str, Any]) -> RunItem:
+    """A run that was made just now with these arguments: it has no figures yet, and what it refers
+    to is at hand. No query."""
+    return RunItem(
+        run=run,
+        metrics={},
+        params=dict(sorted(params.items())),
+        baseline=run.baseline.label if run.baseline else None,
+        follows=run.follows.label if run.follows else None,
+        repeats=run.repeats_run.label if run.repeats_run else None,
+    )
+
+
 def _labels(runs: Sequence[Run]) -> dict[int | None, str]:
     """Labels of the runs that these refer to; those at hand are not asked for."""
     known: dict[int | None, str] = {run.pk: run.label for run in runs}

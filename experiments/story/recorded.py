@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from experiments import arguments, checkup, evidence, lifecycle
+from experiments import arguments, bulk, checkup, evidence, lifecycle
 from experiments.arguments import Effective
 from experiments.models import ConfigChange, ConfigEntry, Event, Hypothesis, Investigation, Run
 from specdebug.eagle.draft_config import TargetConfig
@@ -123,7 +123,7 @@ class _Loader:
         if not step["args"]:
             for entry in entries:
                 entry.origin, entry.why = ConfigEntry.Origin.UNKNOWN, "what was asked is not stated"
-        ConfigEntry.objects.bulk_create(entries)
+        bulk.insert(entries)
         self._changes(run, step, follows)
         self._config(run, "target-config.json", evidence.TARGET_CONFIG, self.story["target_config"])
         if name := step.get("draft_config"):
@@ -143,10 +143,10 @@ class _Loader:
     def _changes(self, run: Run, step: dict[str, Any], follows: Run | None) -> None:
         stated = step.get("changes")
         if stated is not None:
-            ConfigChange.objects.bulk_create(ConfigChange(run=run, **change) for change in stated)
+            bulk.insert(ConfigChange(run=run, **change) for change in stated)
         elif follows is not None:
             before = {e.key: e.effective for e in follows.config.all() if e.effective_known}
-            ConfigChange.objects.bulk_create(
+            bulk.insert(
                 ConfigChange(run=run, kind=ConfigChange.Kind.ARGUMENT, key=k, before=a, after=b)
                 for k, a, b in arguments.difference(before, step["effective"])
             )

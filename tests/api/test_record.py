@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.db import connection
+
 from experiments.models import Investigation, Run
 from tests.api.conftest import Caller
 
@@ -126,6 +128,33 @@ def test_a_recorded_run_keeps_the_figures_of_its_write_up(api: Caller, inv: Inve
     assert made["recorded"] is True
     assert made["metrics"]["tok_s"]["value"] == 56.8
     assert made["metrics"]["step_ms"]["value"] == 1000 * 1.6 / 56.8
+
+
+def test_a_run_that_a_program_opens_is_answered_as_it_is_kept(
+    api: Caller, base: Run, django_assert_num_queries: Any
+) -> None:
+    slug = "investigations/slow-draft"
+    api.post(f"{slug}/hypotheses", {"claim": "More draft tokens help"})
+    first = api.post(f"{slug}/script-runs", {"title": "plain"})
+    config = {"b": 1, "a": "é😀", "c": None, "d": [1.0, {"x": []}], "e": True, "api_key": "s"}
+    body = {
+        "title": "one",
+        "note": "n",
+        "config": config,
+        "server_args": ["--speculative-num-steps", "3", "--api-key", "hush"],
+        "baseline": "R0",
+        "follows": first["label"],
+        "hypothesis": "H1",
+        "concurrency": 4,
+    }
+    made = api.post(f"{slug}/script-runs", body)
+    kept = api.get(f"{slug}/runs/{made['number']}")["run"]
+    assert made == kept
+    assert list(made["params"]) == list(kept["params"])
+    assert "api_key" not in made["params"]
+    # Who asks, the investigation, BEGIN, numbers and places, the run, its arguments, COMMIT.
+    with django_assert_num_queries(7 if connection.vendor == "sqlite" else 8):
+        api.post(f"{slug}/script-runs", {"title": "plain", "config": {"a": 1, "b": 2}})
 
 
 def test_findings_are_set_aside_and_reopened_by_name(api: Caller, base: Run) -> None:
