@@ -149,7 +149,8 @@ class LogReader:
     def _feed(self, raw: bytes) -> None:
         end = raw.rfind(b"\n") + 1
         if end:
-            whole = self._carry + raw[:end] if self._carry else raw[:end]
+            # Joined from a view: one copy of the piece and not two.
+            whole = b"".join((self._carry, memoryview(raw)[:end]))
             self._carry = raw[end:]
             self._take(whole)
         else:
