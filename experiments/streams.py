@@ -7,12 +7,12 @@ taken already is skipped, a gap is refused with the number that is expected. Jud
 from __future__ import annotations
 
 import fcntl
-import math
 import os
 import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from django.db import transaction
 
 from experiments import bulk, summaries
 from experiments.models import PointChunk, PointStream, Run
+from experiments.queries.prepared import Prepared
 from experiments.refusal import Refused
 from experiments.summaries import Column
 
@@ -34,6 +35,17 @@ LARGEST_LOG = 1 << 30
 METRIC_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.:/@-]{0,79}")
 WRITER_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:-]{0,63}")
 _STEP_LIMIT = 1 << 62
+_STATE = Prepared(
+    lambda run: Run.objects.select_for_update().only("state", "by_script").filter(pk=run)
+)
+# Without their points, since a run may have many metrics; of those that are filled up, by key.
+_ROOM = Prepared(
+    lambda run: (
+        PointChunk.objects.filter(run=run, count__lt=CHUNK_POINTS).defer("data").order_by("pk")
+    )
+)
+_POINTS = Prepared(lambda chunk: PointChunk.objects.only("data").filter(pk=chunk))
+_STREAM = Prepared(lambda run, writer: PointStream.objects.filter(run=run, writer=writer), values=2)
 
 
 class Gap(Refused):
@@ -67,28 +79,28 @@ def take_rows(run: Run, *, writer: str, first_row: int, rows: Sequence[Any]) -> 
     columns = _columns(rows, first_row)
     with transaction.atomic():
         _still_open(run)
-        stream = PointStream.objects.get_or_create(run=run, writer=writer)[0]
-        if first_row > stream.next_row:
+        expected = next((s.next_row for s in _STREAM.all(run.pk, writer)), 0)
+        if first_row > expected:
             raise Gap(
-                f"row {first_row} came, row {stream.next_row} is expected; send from there on",
-                stream.next_row,
+                f"row {first_row} came, row {expected} is expected; send from there on", expected
             )
         end = first_row + len(rows)
-        if end <= stream.next_row:
-            return TakenRows(stream.next_row, 0)
-        if first_row < stream.next_row:
-            columns = _columns(rows[stream.next_row - first_row :], stream.next_row)
+        if end <= expected:
+            return TakenRows(expected, 0)
+        if first_row < expected:
+            columns = _columns(rows[expected - first_row :], expected)
         _append(run, columns)
         summaries.from_points(
             run, {name: Column(steps, values) for name, (steps, _, values) in columns.items()}
         )
-        PointStream.objects.filter(pk=stream.pk).update(next_row=end)
+        taken = PointStream(run=run, writer=writer, next_row=end)
+        bulk.insert([taken], unique=("run", "writer"), replacing=("next_row",))
     return TakenRows(end, sum(len(steps) for steps, _, _ in columns.values()))
 
 
 def _still_open(run: Run) -> None:
     """Hold the run's row until the transaction ends; refused once it has ended."""
-    row = Run.objects.select_for_update().only("state", "by_script").get(pk=run.pk)
+    row = _STATE.get(run.pk)
     if row.state in Run.ENDED:
         raise Refused(f"{run.label} is {row.get_state_display()}; it takes nothing more")
     if not row.by_script:
@@ -109,7 +121,7 @@ def _columns(rows: Sequence[Any], first_row: int) -> _Columns:
                 type(step) is int
                 and -_STEP_LIMIT < step < _STEP_LIMIT
                 and type(time) in (int, float)
-                and math.isfinite(time)
+                and isfinite(time)
                 and type(values) is dict
             )
         except (TypeError, ValueError, OverflowError):
@@ -118,7 +130,7 @@ def _columns(rows: Sequence[Any], first_row: int) -> _Columns:
             raise Refused(f"row {number} is not [step, seconds since the epoch, {{metric: value}}]")
         points += len(values)
         for name, value in values.items():
-            if type(value) not in (int, float) or not _finite(value):
+            if not (isfinite(value) if type(value) is float else _whole(value)):
                 raise Refused(f"row {number}: {name[:80]!r} is {value!r:.80}, no finite number")
             column = columns.get(name)
             if column is None:
@@ -128,9 +140,10 @@ def _columns(rows: Sequence[Any], first_row: int) -> _Columns:
                         "letter and has up to 80 letters, digits and _ . : / @ -"
                     )
                 column = columns[name] = ([], [], [])
-            column[0].append(step)
-            column[1].append(time)
-            column[2].append(value)
+            steps, times, known = column
+            steps.append(step)
+            times.append(time)
+            known.append(value)
     if points > MOST_POINTS or len(columns) > MOST_METRICS:
         raise Refused(
             f"{points} points of {len(columns)} metrics in one call; at most {MOST_POINTS} points "
@@ -139,33 +152,36 @@ def _columns(rows: Sequence[Any], first_row: int) -> _Columns:
     return columns
 
 
-def _finite(value: float) -> bool:
+def _whole(value: Any) -> bool:
+    """Whether it is an integer that a double holds."""
     try:
-        return math.isfinite(value)
-    except OverflowError:  # an integer that no double holds
+        return type(value) is int and isfinite(value)
+    except OverflowError:
         return False
 
 
 def _append(run: Run, columns: _Columns) -> None:
     """Fill up the last chunk of each metric, then begin new ones."""
-    open_chunks = {
-        chunk.name: chunk
-        for chunk in PointChunk.objects.filter(
-            run=run, name__in=columns, count__lt=CHUNK_POINTS
-        ).order_by("pk")
-    }
+    room = {chunk.name: chunk for chunk in _ROOM.all(run.pk)}
+    filled: list[PointChunk] = []
     fresh: list[PointChunk] = []
-    pack = POINT.pack
-    for name, (steps, times, values) in columns.items():
-        data = b"".join(map(pack, steps, times, values))
-        chunk = open_chunks.get(name)
-        if chunk is not None and chunk.count + len(steps) <= CHUNK_POINTS:
-            chunk.data = bytes(chunk.data) + data
-            chunk.count += len(steps)
-            chunk.save(update_fields=["data", "count"])
-            continue
-        fresh.append(PointChunk(run=run, name=name, count=len(steps), data=data))
+    for name, packed in _packed(columns):
+        chunk, free = room.get(name), 0
+        if chunk is not None:
+            free = (CHUNK_POINTS - chunk.count) * POINT.size
+            chunk.data = bytes(_POINTS.get(chunk.pk).data) + packed[:free]
+            chunk.count = len(chunk.data) // POINT.size
+            filled.append(chunk)
+        for start in range(free, len(packed), CHUNK_POINTS * POINT.size):
+            data = packed[start : start + CHUNK_POINTS * POINT.size]
+            fresh.append(PointChunk(run=run, name=name, count=len(data) // POINT.size, data=data))
+    bulk.update(filled, "data", "count")
     bulk.insert(fresh)
+
+
+def _packed(columns: _Columns) -> Iterator[tuple[str, bytes]]:
+    for name, (steps, times, values) in columns.items():
+        yield name, b"".join(map(POINT.pack, steps, times, values))
 
 
 def points(run: Run, name: str) -> Iterator[tuple[int, float, float]]:

@@ -6,12 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from experiments import bulk
 from experiments.models import MetricSummary, Repeat, Run
 from experiments.queries.figures import figures_of
+from experiments.queries.prepared import Prepared
 
 # What a repeat carries, in this order everywhere; definitions in docs/metrics.md.
 MEASURED = ("tok_s", "accept_len", "step_ms")
-_FIELDS = ["value", "measured", "count", "low", "high", "last_step"]
+_FIELDS = ("value", "measured", "count", "low", "high", "last_step")
+_OF_RUN = Prepared(lambda run: MetricSummary.objects.filter(run=run).order_by())
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +49,7 @@ def from_repeats(run: Run) -> None:
 
 def from_points(run: Run, columns: Mapping[str, Column]) -> None:
     """Take new points into the rows of their metrics; what was measured in repeats stays."""
-    known = {row.name: row for row in MetricSummary.objects.filter(run=run, name__in=columns)}
+    known = {row.name: row for row in _OF_RUN.all(run.pk)}
     rows = []
     for name, column in columns.items():
         old = known.get(name)
@@ -71,7 +74,4 @@ def from_points(run: Run, columns: Mapping[str, Column]) -> None:
 
 
 def _save(rows: list[MetricSummary]) -> None:
-    if rows:
-        MetricSummary.objects.bulk_create(
-            rows, update_conflicts=True, unique_fields=["run", "name"], update_fields=_FIELDS
-        )
+    bulk.insert(rows, unique=("run", "name"), replacing=_FIELDS)

@@ -27,8 +27,8 @@ class Slot(Expression):
 
 
 class Prepared(Generic[Row]):
-    """A question for one row at most. `make` gets a slot for each value and gives the queryset,
-    with the relations and columns that are wanted.
+    """`make` gets a slot for each value and gives the queryset, with the relations, columns and
+    order that are wanted.
 
     To write the SQL of such a question and to work out how its columns are read takes the ORM three
     times as long as everything else about it.
@@ -40,12 +40,22 @@ class Prepared(Generic[Row]):
         self._written = threading.local()
 
     def get(self, *values: str | int) -> Row:
-        """The row for these values. Raises the model's DoesNotExist."""
+        """The only row for these values. Raises the model's DoesNotExist."""
+        written = self._here()
+        for row in written.rows(values):
+            return row
+        raise written.model.DoesNotExist(f"no {written.model.__name__} for {values!r:.100}")
+
+    def all(self, *values: str | int) -> list[Row]:
+        """The rows for these values."""
+        return self._here().rows(values)
+
+    def _here(self) -> _Written[Row]:
         written: _Written[Row] | None = getattr(self._written, "here", None)
         if written is None:
             query = self._make(*map(Slot, range(self._values)))
             written = self._written.here = _Written(query)
-        return written.get(values)
+        return written
 
 
 class _Written(Generic[Row]):
@@ -63,14 +73,13 @@ class _Written(Generic[Row]):
         # The stubs are of a later release, where it takes one more.
         self.related = get_related_populators(info, columns, connection.alias)  # type: ignore[call-arg]
 
-    def get(self, values: tuple[str | int, ...]) -> Row:
+    def rows(self, values: tuple[str | int, ...]) -> list[Row]:
         params = [values[p.place] if isinstance(p, Slot) else p for p in self.params]
         with connection.cursor() as cursor:
             cursor.execute(self.sql, params)
-            found = cursor.fetchone()
-        if found is None:
-            raise self.model.DoesNotExist(f"no {self.model._meta.verbose_name} for {values!r:.100}")
-        row = list(found)
+            return [self._row(list(found)) for found in cursor.fetchall()]
+
+    def _row(self, row: list[Any]) -> Row:
         for place, (converters, column) in self.converters:
             for convert in converters:
                 row[place] = convert(row[place], column, connection)

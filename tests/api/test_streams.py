@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from experiments import streams
-from experiments.models import Investigation, PointChunk
+from experiments.models import Investigation, PointChunk, Run
 from tests.api.conftest import Caller
 
 RUN = "investigations/slow-draft/runs/0"
@@ -79,10 +81,32 @@ def test_points_are_packed_and_thinned_where_fewer_are_asked_for(api: Caller, ru
     for first in range(0, 3000, 1000):
         send(api, first, 1000)
     chunks = PointChunk.objects.filter(name="x")
-    assert [c.count for c in chunks] == [2000, 1000]
+    assert [c.count for c in chunks] == [2048, 952]
     assert sum(len(c.data) for c in chunks) == 3000 * streams.POINT.size
     found = api.get(f"{RUN}/points?metric=x&most=100")
     assert (len(found["steps"]), found["total"]) == (100, 3000)
+    assert [p[0] for p in streams.points(Run.objects.get(number=0), "x")] == list(range(3000))
+
+
+def test_rows_that_hold_more_than_a_chunk_are_kept_in_order(api: Caller, run: str) -> None:
+    send(api, 0, 5000)
+    send(api, 5000, 2000)
+    assert [c.count for c in PointChunk.objects.filter(name="x")] == [2048, 2048, 2048, 856]
+    assert [p[0] for p in streams.points(Run.objects.get(number=0), "x")] == list(range(7000))
+
+
+def test_a_long_history_costs_a_new_row_no_more_questions(api: Caller, run: str) -> None:
+    send(api, 0, 100)
+    with CaptureQueriesContext(connection) as early:
+        send(api, 100, 1)
+    for first in range(101, 20_101, 4000):
+        send(api, first, 4000)
+    with CaptureQueriesContext(connection) as late:
+        send(api, 20_101, 1)
+    assert len(late) == len(early)
+    rooms = [q["sql"] for q in late.captured_queries if '"count" <' in q["sql"]]
+    assert len(rooms) == 1
+    assert '"data"' not in rooms[0]
 
 
 def test_repeats_are_numbered_and_a_taken_figure_stays(api: Caller, run: str) -> None:

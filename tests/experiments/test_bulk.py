@@ -52,6 +52,35 @@ def test_rows_are_kept_as_the_orm_keeps_them(baseline: Run) -> None:
         assert saved(model) == wanted
 
 
+def test_a_row_that_is_there_is_written_over_only_where_that_is_wanted(baseline: Run) -> None:
+    old = ConfigEntry(run=baseline, key="a", requested=1, why="old")
+    bulk.insert([old, ConfigEntry(run=baseline, key="b", requested=1, why="old")])
+    bulk.insert(
+        [
+            ConfigEntry(run=baseline, key="b", requested={"n": 2}, why="new"),
+            ConfigEntry(run=baseline, key="c", requested=3, why="new"),
+        ],
+        unique=("run", "key"),
+        replacing=("requested",),
+    )
+    kept = {e.key: (e.requested, e.why) for e in ConfigEntry.objects.filter(run=baseline)}
+    assert {k: kept[k] for k in "abc"} == {"a": (1, "old"), "b": ({"n": 2}, "old"), "c": (3, "new")}
+
+
+def test_fields_of_rows_that_are_there_are_saved_alone(baseline: Run) -> None:
+    bulk.insert([PointChunk(run=baseline, name=name, count=1, data=b"1") for name in "ab"])
+    rows = list(PointChunk.objects.order_by("name"))
+    for row in rows:
+        row.data, row.count, row.name = b"\0\xff", 2, "not saved"
+    bulk.update(rows, "data", "count")
+    bulk.update([], "data")
+    found = PointChunk.objects.order_by("pk")
+    assert [(c.name, c.count, bytes(c.data)) for c in found] == [
+        ("a", 2, b"\0\xff"),
+        ("b", 2, b"\0\xff"),
+    ]
+
+
 def test_what_a_field_fills_in_itself_is_filled_in(baseline: Run) -> None:
     bulk.insert([Run(investigation=baseline.investigation, number=7, title="x", position=7)])
     assert Run.objects.get(number=7).created_at >= baseline.created_at
