@@ -276,6 +276,8 @@ def prediction(setup: Setup) -> Prediction | None:
     if launch is None or launch.engine in ("vllm", FRAGMENT):
         return None
     target, draft = target_config(setup.case), draft_config(setup.case)
+    if target is None:
+        target = _target_by_name(launch)
     env = {k: str(f.value) for k, f in {**setup.case.env, **launch.env}.items()}
     asked = {k: f.value for k, f in launch.requested.items()}
     return predict(asked, target, release_knowledge(setup).release, draft=draft, env=env)
@@ -299,7 +301,25 @@ _BY_NAME = (
     ("kimi-k2", "DeepseekV3ForCausalLM"),
     ("deepseek-v3", "DeepseekV3ForCausalLM"),
     ("deepseek-r1", "DeepseekV3ForCausalLM"),
+    ("llama-2-", "LlamaForCausalLM"),
+    ("llama-3", "LlamaForCausalLM"),
 )
+# Distilled models bear their teacher's name; those that see are of another class.
+_OTHER_CLASS = ("distill", "vision", "eagle", "draft")
+
+
+def _by_name(name: str) -> str | None:
+    """The class of a published model by its name, None for a name that does not tell."""
+    low = name.lower()
+    if any(word in low for word in _OTHER_CLASS):
+        return None
+    return next((architecture for part, architecture in _BY_NAME if part in low), None)
+
+
+def _target_by_name(launch: Launch) -> TargetConfig | None:
+    fact = launch.requested.get("model_path")
+    architecture = _by_name(str(fact.value)) if fact is not None else None
+    return TargetConfig.from_dict({"architectures": [architecture]}) if architecture else None
 
 
 def target_architecture(case: Case) -> tuple[str | None, str]:
@@ -314,8 +334,7 @@ def target_architecture(case: Case) -> tuple[str | None, str]:
                 return kind, f"{boot.source} line {notice.line}"
     for setup in setups(case):
         fact = setup.logged("model_path") or setup.asked("model_path")
-        name = str(fact.value).lower() if fact else ""
-        for part, architecture in _BY_NAME:
-            if part in name:
-                return architecture, f"the model's name {fact.value if fact else ''}"
+        named = _by_name(str(fact.value)) if fact else None
+        if named is not None and fact is not None:
+            return named, f"the model's name {fact.value}"
     return None, "unknown"

@@ -23,6 +23,7 @@ __all__ = [
     "Run",
     "base_step_ms",
     "baseline",
+    "baseline_of",
     "comparable",
     "cost",
     "cost_points",
@@ -136,6 +137,9 @@ def _row_run(case: Case, row: Measured) -> Run:
     time = row.step_ms
     if time is None and tok_s and (row.accept_len or not speculative):
         time = step_ms(row.accept_len or 1.0, tok_s, running or 1.0)
+    if time and tok_s is None and (row.accept_len or not speculative):
+        # A row of step times: tokens per step over the time of a step, for all requests together.
+        tok_s = 1000 * (row.accept_len or 1.0) * (running or 1.0) / time
     return Run(
         label=row.label,
         speculative=speculative,
@@ -143,7 +147,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         window=window if speculative else None,
         chain=topk in (None, 1),
         tok_s=tok_s,
-        samples=row.tok_s,
+        samples=row.tok_s or ((tok_s,) if tok_s else ()),
         accept_len=row.accept_len if speculative else None,
         running=running or 1.0,
         running_known=running is not None,
@@ -276,6 +280,15 @@ def baseline(case: Case) -> Run | None:
     return plain[0] if plain else None
 
 
+def baseline_of(case: Case, run: Run) -> Run | None:
+    """The plain run to set against `run`: of several the one with as many requests at once."""
+    first = baseline(case)
+    if first is None or case.baseline_tok_s is not None or comparable(first, run):
+        return first
+    plain = [r for r in runs(case) if not r.speculative and r.tok_s and comparable(r, run)]
+    return plain[0] if plain else first
+
+
 def comparable(base: Run, run: Run) -> bool:
     """Whether two runs had about as many requests at once, as far as is known.
 
@@ -309,7 +322,8 @@ def cost_points(case: Case) -> tuple[CostPoint, ...]:
 
 def cost(case: Case) -> CostLine | None:
     """The cost line over num_steps with the plain step, None with fewer than two depths."""
-    base, main = baseline(case), primary(case)
+    main = primary(case)
+    base = baseline_of(case, main) if main else None
     plain = base_step_ms(base, main) if base and main else None
     return cost_line(cost_points(case), plain)
 

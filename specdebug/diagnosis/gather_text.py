@@ -10,7 +10,7 @@ from specdebug.diagnosis.gather_json import PASTED, read_answers
 from specdebug.diagnosis.gathered import Gathered
 from specdebug.sglang import benches, flags
 from specdebug.sglang.pasted import json_values
-from specdebug.sglang.recognise import of_value
+from specdebug.sglang.recognise import goes_on, of_value
 
 __all__ = ["read_launches", "read_release", "read_runs", "read_values"]
 
@@ -58,7 +58,7 @@ def read_runs(found: Gathered, name: str, text: str) -> int:
 
 def read_values(found: Gathered, name: str, text: str) -> list[str]:
     """Configs, headers and notes pasted among other words; returns their kinds."""
-    if text.lstrip()[:1] == "{":
+    if text.lstrip()[:1] == "{" and not goes_on(text.lstrip()):
         return []  # a file of JSON was recognised as a whole
     out: list[str] = []
     answers: list[Any] = []

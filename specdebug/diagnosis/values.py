@@ -31,6 +31,7 @@ from specdebug.diagnosis.figures import (
     Run,
     base_step_ms,
     baseline,
+    baseline_of,
     cost,
     primary,
     profile,
@@ -170,7 +171,8 @@ def _measured(case: Case) -> dict[str, Any]:
 
 
 def _costs(case: Case) -> dict[str, Any]:
-    main, base = primary(case), baseline(case)
+    main = primary(case)
+    base = baseline_of(case, main) if main else baseline(case)
     out: dict[str, Any] = {}
     if base is not None:
         out["baseline_tok_s"] = base.tok_s

@@ -24,7 +24,7 @@ _IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ),
         (
             "accept_len",
-            r"\bacc(?:ept\w*)?[ _-]?len(?:gth)?\s*(?:[=:~\u2248]|of|is)*\s*(\d+(?:\.\d+)?)\b",
+            r"\bacc(?:ept\w*)?[ _-]?len(?:gth)?\s*(?:[=:~\u2248]|of|is)*\s*(\d+(?:[.,]\d+)?)\b",
         ),
     )
 )
@@ -43,8 +43,9 @@ def told_by_label(label: str) -> dict[str, Any]:
     found: dict[str, Any] = {"is_baseline": False} if _SPECULATIVE.search(label) else {}
     for field, pattern in _IN_LABEL:
         if match := pattern.search(label):
-            value = float(next(group for group in match.groups() if group))
-            found[field] = value if field == "accept_len" else int(value)
+            value = value_of(next(group for group in match.groups() if group))
+            if value is not None:
+                found[field] = value if field == "accept_len" else int(value)
     return found
 
 
@@ -58,8 +59,8 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
         ),
         (r"(?:output|decode|generation)?\s*throughput[^\d\n]{0,20}\s([\d.,]+)", "output_tok_s"),
         (r"([\d.,]+)\s*(?:output )?(?:tokens?|tok)\s*/\s*s", "output_tok_s"),
-        (r"accept\w*[ _]*len\w*[^\d\n]{0,12}([\d.]+)", "accept_len"),
-        (r"accept\w*[ _]*rate[^\d\n]{0,12}([\d.]+)(?!\s*%)", "accept_rate"),
+        (r"accept\w*[ _]*len\w*[^\d\n]{0,12}([\d.]+(?:,\d+)?)", "accept_len"),
+        (r"accept\w*[ _]*rate[^\d\n]{0,12}([\d.]+(?:,\d+)?)(?!\s*%)", "accept_rate"),
         (r"^\s*requests\s*[:=]?\s+([\d,]+)", "completed"),
         (r"concurrency\s*[:=]?\s+(\d+)", "max_concurrency"),
     )

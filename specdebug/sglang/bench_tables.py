@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from specdebug.sglang.patterns import regex
@@ -44,7 +45,9 @@ WHOLE = frozenset(
 _ROW = regex(r"^\s*([A-Za-z][^:|]{0,60}?)\s*(?:\(([^)]*)\))?\s*:\s+(\S.*?)\s*$")
 _POSITION = regex(r"^\s*Position (\d{1,4}):\s+([\d.]+)")
 _TITLE = regex(r"=+\s*Serving Benchmark Result\s*=+")
-_NUMBER = regex(r"[-+]?\d[\d,]*(?:\.\d+)?(?:[eE][-+]?\d+)?")
+_NUMBER = regex(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?")
+_THOUSANDS = regex(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
+_DECIMAL_COMMA = regex(r"[-+]?\d+,\d+|[-+]?\d{1,3}(?:\.\d{3})+,\d+")
 _BASELINE = regex(
     r"(?i)\b(?:no|without|w/o|non)[ -]?(?:spec\w*|eagle\d?|draft\w*)\b|\bbaseline\b|\bvanilla\b"
     r"|\bspec\w* (?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
@@ -82,19 +85,28 @@ _IN_TITLES = ("tok", "throughput", "tps", "speed", "acc", "tau", " al", "step", 
 _BETWEEN_CELLS = str.maketrans(dict.fromkeys('|,*`"\t', " "))
 
 
-def _may_be_header(line: str) -> bool:
-    low = f" {line}".lower().translate(_BETWEEN_CELLS)
+def _may_be_header(lines: list[str]) -> bool:
+    low = " ".join(["", *lines]).lower().translate(_BETWEEN_CELLS)
     return any(word in low for word in _IN_TITLES)
 
 
 def value_of(text: str) -> float | None:
-    """The number in a cell ("~1.6", "1,234.5", "56.8 tok/s"), None for "-" and words."""
+    """The number in a cell ("~1.6", "1,234.5", "56.8 tok/s"), None for "-" and words.
+
+    A comma with other than three digits behind it is a decimal one ("56,8", "1.234,5").
+    """
     match = _NUMBER.search(text.replace("\u2212", "-"))
     if match is None or not re.fullmatch(
         r"[~\u2248<>= ]*[-+]?[\d.,eE+-]+ *[A-Za-z%/]*", text.strip()
     ):
         return None
-    return float(match[0].replace(",", ""))
+    figure = match[0].rstrip(".,")
+    if not _THOUSANDS.fullmatch(figure) and _DECIMAL_COMMA.fullmatch(figure):
+        figure = figure.replace(".", "").replace(",", ".")
+    try:
+        return float(figure.replace(",", ""))
+    except ValueError:
+        return None  # "1.2.3"
 
 
 def is_baseline(label: str) -> bool:
@@ -109,6 +121,7 @@ def typed(field: str, value: float) -> Any:
 
 Found = tuple[int, int, dict[str, Any]]
 
+_RULE = regex(r":?-+:?")
 _GAP = regex(r"\s{2,}")
 _CELL = regex(r"\S+(?: \S+)*")
 
@@ -155,7 +168,7 @@ def _take(fields: dict[str, Any], label: str, unit: str, text: str) -> None:
 def pipe_tables(lines: list[str]) -> list[Found]:
     """Rows of tables with a header: Markdown, tab-separated, comma-separated, or wide spaces."""
     out: list[Found] = []
-    titled = [_may_be_header(line) for line in lines]
+    titled = [_may_be_header([line]) for line in lines]
     for split in (_by_pipe, _by_tab, _by_comma, _by_space):
         at = 0
         while at < len(lines):
@@ -164,13 +177,14 @@ def pipe_tables(lines: list[str]) -> list[Found]:
             if names is None or header is None:
                 at += 1
                 continue
+            speeds = _speeds(header)
             titles = lines[at]
             at += 1
             while at < len(lines):
                 cells = split(lines[at])
                 if cells is None or len(cells) > len(header) + 1:
                     break
-                if all(re.fullmatch(r":?-+:?", cell) for cell in cells if cell):
+                if all(_RULE.fullmatch(cell) for cell in cells if cell):
                     at += 1
                     continue
                 if split is _by_space and len(cells) < len(header):
@@ -178,11 +192,75 @@ def pipe_tables(lines: list[str]) -> list[Found]:
                 fields = _row(names, header, cells)
                 if fields is None:
                     break
-                out.append((at + 1, at + 1, fields))
+                runs = _side_by_side(fields, header, cells, speeds) if speeds else [fields]
+                out += [(at + 1, at + 1, run) for run in runs]
                 at += 1
+        out = out or _turned(lines, split)
         if out:
             break
     return out
+
+
+def _speeds(header: list[str]) -> list[int]:
+    """The columns of output speed where there are several and some are a baseline's."""
+    found = [at for at, title in enumerate(header) if _field(title) == "output_tok_s"]
+    plain = [at for at in found if is_baseline(header[at])]
+    return found if plain and len(plain) < len(found) else []
+
+
+def _side_by_side(
+    fields: dict[str, Any], header: list[str], cells: list[str], speeds: list[int]
+) -> list[dict[str, Any]]:
+    """One run for each column of speed; acceptance belongs to those that are no baseline's."""
+    drafting = ("accept_len", "accept_rate", "num_steps", "topk", "requested_draft_tokens")
+    shared = {k: v for k, v in fields.items() if k not in ("output_tok_s", "label", "extra")}
+    load = f"{fields['label']}: " if fields.get("label") else ""
+    if not load and "batch_size" in fields:
+        load = f"batch {fields['batch_size']}: "
+    out: list[dict[str, Any]] = []
+    for at in speeds:
+        value = value_of(cells[at]) if at < len(cells) else None
+        if value is not None:
+            plain = is_baseline(header[at])
+            own = {k: v for k, v in shared.items() if not (plain and k in drafting)}
+            label = load + header[at]
+            out.append({**own, "output_tok_s": value, "label": label, "extra": fields["extra"]})
+    return out
+
+
+def _turned(lines: list[str], split: Callable[[str], list[str] | None]) -> list[Found]:
+    """Runs of a table that has a row for each figure and a column for each run."""
+    out: list[Found] = []
+    at = 0
+    while at < len(lines):
+        header = split(lines[at]) if _may_be_header(lines[at + 1 : at + 4]) else None
+        if not header or not 2 < len(header) + 1 <= 12 or any(map(value_of, header)):
+            at += 1
+            continue
+        block = list(_block(lines, at + 1, split, len(header)))
+        titles = _columns(["", *(cells[0] for _, cells in block)]) if block else None
+        if titles is None:
+            at += 1
+            continue
+        for column in range(1, len(header)):
+            cells = [header[column], *(row[column] for _, row in block)]
+            fields = _row(titles, ["", *(row[0] for _, row in block)], cells)
+            if fields is not None:
+                out.append((block[0][0] + 1, block[-1][0] + 1, fields))
+        at = block[-1][0] + 1
+    return out
+
+
+def _block(
+    lines: list[str], at: int, split: Callable[[str], list[str] | None], width: int
+) -> Iterator[tuple[int, list[str]]]:
+    """(index, cells) of the rows below a header, up to the first of another width."""
+    for index in range(at, len(lines)):
+        cells = split(lines[index])
+        if cells is None or len(cells) != width:
+            return
+        if not all(_RULE.fullmatch(cell) for cell in cells if cell):
+            yield index, cells
 
 
 def _columns(header: list[str]) -> list[str | None] | None:
@@ -191,13 +269,31 @@ def _columns(header: list[str]) -> list[str | None] | None:
         return None
     names: list[str | None] = []
     for cell in header:
-        field = next((f for pattern, f in _HEADERS if re.search(pattern, cell.lower())), None)
+        field = _field(cell)
         names.append(field if field not in names else None)
     if "output_tok_s" not in names:
         # A table with one speed only means what the server gives out, whatever it is called.
         names = ["output_tok_s" if name == "total_tok_s" else name for name in names]
     figures = {"output_tok_s", "accept_len", "step_ms", "request_s", "accept_rate"}
     return names if figures.intersection(n for n in names if n) and len(header) > 1 else None
+
+
+def _field(title: str) -> str | None:
+    return next((f for pattern, f in _HEADERS if re.search(pattern, title.lower())), None)
+
+
+_SECONDS = regex(r"(?i)(?:\(|\[|\bin |\d ?)(?:s|sec|seconds)(?:\)|\]|\b)")
+_MILLISECONDS = regex(r"(?i)\bms\b|millisec|_ms\b|\d ?ms\b")
+
+
+def _milliseconds(value: float, cell: str, title: str) -> float:
+    """A time in ms; one without a unit is in seconds where no step is that short."""
+    for told in (cell, title):
+        if _MILLISECONDS.search(told):
+            return value
+        if _SECONDS.search(told):
+            return 1000 * value
+    return 1000 * value if value < 0.5 else value
 
 
 def _row(names: list[str | None], header: list[str], cells: list[str]) -> dict[str, Any] | None:
@@ -209,6 +305,8 @@ def _row(names: list[str | None], header: list[str], cells: list[str]) -> dict[s
             fields["label"] = cell
         elif name is not None and value is not None:
             percent = name == "accept_rate" and "%" in cell + title
+            if name.endswith("_ms"):
+                value = _milliseconds(value, cell, title)
             fields[name] = typed(name, value / 100 if percent else value)
             figures += 1
         elif name is None and cell:

@@ -91,6 +91,9 @@ def read_benches(text: str | bytes) -> BenchReport:
         taken = [(first, last) for first, last, _ in tables]
         rows = [row for row in bench_tables.pipe_tables(lines) if not _inside(row[0], taken)]
         runs += _compared([_by_label(_run("table", row)) for row in rows])
+        if runs and not any(run.is_baseline for run in runs):
+            told = [*taken, *((first, last) for first, last, _ in rows)]
+            runs += _told_baseline(lines, told)
     commands = _commands(content)
     runs += commands
     if not runs:
@@ -100,6 +103,20 @@ def read_benches(text: str | bytes) -> BenchReport:
         if "SpecDecoding" not in content:
             runs += [_run("client-report", found) for found in positions]
     return BenchReport(tuple(sorted(runs, key=lambda run: run.line)), tuple(problems))
+
+
+def _told_baseline(lines: list[str], tables: list[tuple[int, int]]) -> list[BenchRun]:
+    """The speed without speculation where it stands in words beside a table that lacks it."""
+
+    def skip(number: int) -> bool:
+        return _engine_line(lines, number) or _inside(number, tables)
+
+    found = bench_prose.client_report(lines, skip)
+    return [
+        _run("client-report", (line, last, {**fields, "is_baseline": True}))
+        for line, last, fields in found
+        if bench_tables.is_baseline(fields.get("label") or "") and "accept_len" not in fields
+    ][:1]
 
 
 def _inside(line: int, spans: list[tuple[int, int]]) -> bool:
@@ -289,9 +306,11 @@ def _compared(runs: list[BenchRun]) -> list[BenchRun]:
     out = []
     for run in runs:
         named = run.label is not None and bench_tables.is_baseline(run.label)
-        bare = run.accept_len is None and not run.num_steps
-        if named and bare:
-            out.append(_with(run, is_baseline=True))
+        # A plain step gives one token; people write that, and no draft steps, into its row.
+        bare = run.accept_len in (None, 1.0) and not run.num_steps
+        if bare and (named or run.num_steps == 0):
+            plain = {"accept_len": None, "num_steps": None, "topk": None, "draft_tokens": None}
+            out.append(_with(run, is_baseline=True, requested_draft_tokens=None, **plain))
         elif others and not bare:
             out.append(_with(run, is_baseline=False))
         else:

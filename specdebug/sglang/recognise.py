@@ -164,6 +164,8 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
     try:
         value = load(text)
     except ValueError as error:
+        if goes_on(text):
+            return None
         first = text.split("\n", 1)[0]
         try:
             # JSON lines: the first line is a whole object.
@@ -181,6 +183,15 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
             )
         return None
     return of_value(value)
+
+
+def goes_on(text: str) -> bool:
+    """Whether a whole JSON value stands in front of other words."""
+    try:
+        value, end = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(value, Mapping) and text[end:].lstrip()[:1] not in tuple("{}[],:")
 
 
 def _by_keys(text: str) -> Recognised | None:

@@ -173,3 +173,11 @@ def test_an_error_behind_a_foreign_prefix_still_makes_a_log() -> None:
     )
     assert recognise("x", line).kind == "server-log"
     assert recognise("x", "is the address already in use an ERROR? I cannot tell").kind == "text"
+
+
+def test_json_with_words_behind_it_is_a_text_and_broken_json_is_not() -> None:
+    config = '{"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 32000}'
+    assert recognise("a", f"{config}\nthat is the draft's config").kind == "text"
+    assert recognise("a", f"{config}\n").kind == "draft-config"
+    for broken in (config[:-1], f"{config}}}", f"{config},", f"{config}: 3"):
+        assert recognise("a", broken).kind == "unusable", broken

@@ -286,7 +286,8 @@ def defaults_chosen(case: Case) -> Finding | None:
         if all(n is not None for n in numbers):
             steps, topk, tokens = numbers
             said = f"this one chooses num_steps {steps}, topk {topk}, draft tokens {tokens}"
-            settle = ""
+            sure = setup.logged(NUM_STEPS) is not None or case.target is not None
+            settle = "" if sure else "the target's config.json: its architecture decides"
         else:
             said = "which ones depends on the release (5/4/8 or 3/1/4)"
             settle = "the server_args line of the log, or the engine's release"

@@ -11,6 +11,7 @@ from specdebug.diagnosis.figures import (
     Run,
     base_step_ms,
     baseline,
+    baseline_of,
     comparable,
     cost,
     profile,
@@ -28,13 +29,13 @@ ASSUMED_CV = 0.03
 
 def against_baseline(case: Case) -> list[tuple[Run, Run]]:
     """(baseline, run) for each speculative run that may be compared with the plain one."""
-    base = baseline(case)
-    if base is None or not base.tok_s:
-        return []
     counted = chunk_counted(case)
     out: list[tuple[Run, Run]] = []
     for run in speculative_runs(case):
-        if not run.tok_s or not comparable(base, run) or any(run is c.client for c in counted):
+        base = baseline_of(case, run)
+        if base is None or not base.tok_s or not run.tok_s or not comparable(base, run):
+            continue
+        if any(run is c.client for c in counted):
             continue
         if not any(same_run(run, known) for _, known in out):
             out.append((base, run))
@@ -44,6 +45,7 @@ def against_baseline(case: Case) -> list[tuple[Run, Run]]:
 def slower_than_baseline(case: Case) -> Finding | None:
     """Throughput below the plain run beyond noise, split into acceptance and step time."""
     slower: list[str] = []
+    bases: list[Run] = []
     evidence: list[Evidence] = []
     split = ""
     if running_requests_capped(case) is not None:
@@ -54,20 +56,22 @@ def slower_than_baseline(case: Case) -> Finding | None:
         if outcome.verdict not in ("regression", "small change") or outcome.ratio >= 1:
             continue
         slower.append(f"{run.label} {run.tok_s:.4g} tok/s ({outcome.change_percent:+.1f} %)")
+        bases.append(base)
         evidence += run.evidence
         if run.accept_len and run.tok_s and base.tok_s and not split:
             parts = split_throughput(base.tok_s, run.tok_s, 1.0, run.accept_len)
             split = f" For {run.label}: {parts.sentence}."
     if not slower:
         return None
-    base = against_baseline(case)[0][0]
-    single = base.samples and len(base.samples) == 1
+    single = any(len(b.samples) == 1 for b in bases)
+    plain = " and ".join(f"{b.tok_s:.4g}" for b in dict.fromkeys(bases))
+    evidence = [*(e for b in dict.fromkeys(bases) for e in b.evidence), *evidence]
     return Finding(
         "slower-than-baseline",
         "high",
         "likely" if single else "certain",
-        f"Slower than the plain run of {base.tok_s:.4g} tok/s: " + "; ".join(slower) + "." + split,
-        (*base.evidence, *evidence),
+        f"Slower than the plain run of {plain} tok/s: " + "; ".join(slower) + "." + split,
+        tuple(dict.fromkeys(evidence)),
         "Read the cost findings: they say whether acceptance or the step time is short.",
         f"repeats: single figures are judged with an assumed spread of {100 * ASSUMED_CV:.0f} %"
         if single

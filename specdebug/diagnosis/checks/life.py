@@ -12,6 +12,9 @@ from specdebug.sglang.patterns import regex
 _BUSY = regex(
     r"(?i)memory capacity is unbalanced|GPUs? may be occupied by other processes"
     r"|device\(s\) is/are busy|busy or unavailable|exclusive process mode"
+    # The allocator lists who holds memory. Within a container it does not know itself in that list,
+    # so that only a line that names this process too tells of another; a GiB or more disturbs.
+    r"|^(?=.*\bthis process has\b).*\bProcess \d+ has [1-9]\d*(?:\.\d+)? GiB memory in use"
 )
 _TIMEOUT = regex(
     r"(?i)(did not become ready|not ready (after|within)|start(ing|-up)? timed out"

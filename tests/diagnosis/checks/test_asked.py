@@ -165,6 +165,26 @@ def test_omitted_arguments_are_named_as_defaults(make: Any) -> None:
     assert "num_steps 5, topk 4, draft tokens 8" in found.statement
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens"),
+    [
+        ("deepseek-ai/DeepSeek-V3", 4),
+        ("meta-llama/Llama-3.1-8B-Instruct", 8),
+        ("deepseek-ai/DeepSeek-R1-Distill-Llama-8B", None),
+        ("meta-llama/Llama-3.2-11B-Vision", None),
+        ("some/target", None),
+    ],
+)
+def test_a_published_models_name_tells_its_class_and_so_its_defaults(
+    make: Any, model: str, tokens: int | None
+) -> None:
+    asked = make.asked(None, None, None, model_path=model)
+    found = checks.defaults_chosen(make.case(requested=asked, engine_version="0.5.12"))
+    assert found is not None
+    assert (f"draft tokens {tokens}" in found.statement) == (tokens is not None)
+    assert found.settled_by
+
+
 def test_given_arguments_are_no_defaults(make: Any) -> None:
     assert checks.defaults_chosen(make.case(requested=make.asked())) is None
 

@@ -48,6 +48,38 @@ def test_runs_at_another_load_are_not_compared(make: Any) -> None:
     assert checks.slower_than_baseline(make.case(runs=rows)) is None
 
 
+def test_each_run_is_set_against_the_plain_run_at_its_load(make: Any) -> None:
+    def row(label: str, speculative: bool, tok_s: float, running: int) -> Measured:
+        length = 2.3 if speculative else None
+        return Measured(
+            label, "t", speculative=speculative, tok_s=(tok_s,), accept_len=length, running=running
+        )
+
+    rows = [
+        *(row("plain 1", False, 92.0, 1), row("spec 1", True, 131.0, 1)),
+        *(row("plain 32", False, 1900.0, 32), row("spec 32", True, 1510.0, 32)),
+    ]
+    found = checks.slower_than_baseline(make.case(runs=rows))
+    assert found is not None
+    assert found.statement.startswith("Slower than the plain run of 1900 tok/s: spec 32 1510 tok/s")
+    assert "spec 1 " not in found.statement
+    assert checks.slower_than_baseline(make.case(runs=rows[:3])) is None
+
+
+def test_rows_of_step_times_alone_are_compared_too(make: Any) -> None:
+    def rows(ms: float) -> list[Measured]:
+        return [
+            Measured("plain", "t", speculative=False, step_ms=10.0),
+            Measured("spec", "t", speculative=True, num_steps=1, accept_len=1.7, step_ms=ms),
+        ]
+
+    found = checks.speculation_cannot_win(make.case(runs=rows(24.0)))
+    assert found is not None
+    assert "24.0 ms against 10.0 ms" in found.statement
+    assert checks.speculation_cannot_win(make.case(runs=rows(14.0))) is None
+    assert checks.slower_than_baseline(make.case(runs=rows(14.0))) is None
+
+
 def test_a_capped_server_is_not_compared(make: Any) -> None:
     lines = make.stretch([2.2] * 8, running=48, queue=80)
     case = make.case(

@@ -52,6 +52,30 @@ def test_a_healthy_start_is_quiet(make: Any, check: Callable[[Any], Finding | No
     assert check(make.case(boots=[boot])) is None
 
 
+HELD = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 0 has a total "
+    "capacity of 79.11 GiB of which 1.02 GiB is free. Process 48213 has {} memory in use."
+)
+OWN = " Including non-PyTorch memory, this process has 2.10 GiB memory in use."
+
+
+@pytest.mark.parametrize(
+    ("text", "busy"),
+    [
+        (HELD.format("75.90 GiB") + OWN, True),
+        (HELD.format("310.00 MiB") + OWN, False),
+        (HELD.format("0.52 GiB") + OWN, False),
+        # Within a container a process does not find itself in the list: this may be the server.
+        (HELD.format("75.90 GiB"), False),
+    ],
+)
+def test_another_process_that_holds_memory_is_told_from_the_server(
+    make: Any, text: str, busy: bool
+) -> None:
+    boot = make.boot(args=make.args(), notices=[("out-of-memory", text)], ready=False)
+    assert (life.gpu_busy(make.case(boots=[boot])) is not None) == busy
+
+
 def test_an_exit_code_of_minus_nine_alone_is_no_death(make: Any) -> None:
     case = make.case(boots=[make.boot(args=make.args())], exit_code=-9)
     assert life.server_died(case) is None
