@@ -12,7 +12,7 @@ class ConfigEntry(models.Model):
         OVERRIDE = "override", "overridden by the engine"
         UNKNOWN = "unknown", "not known"
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="config")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="config", db_index=False)
     key = models.CharField(max_length=80)
     requested = models.JSONField(null=True, blank=True)
     was_requested = models.BooleanField(default=False)

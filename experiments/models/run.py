@@ -17,8 +17,9 @@ class Run(models.Model):
     ACTIVE = (State.QUEUED, State.RUNNING)
     ENDED = (State.DONE, State.FAILED, State.CANCELLED, State.LOST)
 
+    # The constraint on its number is an index of it, too; so for other keys without one here.
     investigation = models.ForeignKey(
-        "Investigation", on_delete=models.CASCADE, related_name="runs"
+        "Investigation", on_delete=models.CASCADE, related_name="runs", db_index=False
     )
     number = models.PositiveIntegerField(help_text="R0, R1 ... within the investigation")
     title = models.CharField(max_length=200)
@@ -55,7 +56,12 @@ class Run(models.Model):
         "self", null=True, blank=True, on_delete=models.SET_NULL, related_name="repeated_by"
     )
     group = models.ForeignKey(
-        "RunGroup", null=True, blank=True, on_delete=models.SET_NULL, related_name="runs"
+        "RunGroup",
+        null=True,
+        blank=True,
+        on_delete=models.SET_NULL,
+        related_name="runs",
+        db_index=False,
     )
     group_place = models.PositiveIntegerField(
         null=True, blank=True, help_text="place in the group's order, 0-based"
@@ -123,6 +129,8 @@ class Run(models.Model):
             models.UniqueConstraint(fields=["investigation", "number"], name="run_number_once"),
             models.UniqueConstraint(fields=["group", "group_place"], name="run_group_place_once"),
         ]
+        # The end of the timeline is where each new run goes.
+        indexes = [models.Index(fields=["investigation", "position"], name="run_by_place")]
 
     def __str__(self) -> str:
         return f"{self.label}: {self.title}"
@@ -138,7 +146,7 @@ class Run(models.Model):
 class Repeat(models.Model):
     """One measured pass; the figures' definitions are in docs/metrics.md. None: not known."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="repeats", db_index=False)
     index = models.PositiveIntegerField()
     started_at = models.DateTimeField(null=True, blank=True)
     seconds = models.FloatField(null=True, blank=True)
@@ -168,7 +176,7 @@ class Repeat(models.Model):
 class DecodeSample(models.Model):
     """One decode line of the engine's log."""
 
-    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples")
+    run = models.ForeignKey(Run, on_delete=models.CASCADE, related_name="samples", db_index=False)
     line = models.PositiveIntegerField(help_text="1-based line of the run's log")
     rank = models.CharField(max_length=40, blank=True, help_text="as printed, empty with one rank")
     t = models.FloatField(null=True, blank=True, help_text="seconds since the epoch, log clock")

@@ -10,7 +10,7 @@ class MetricSummary(models.Model):
     the last point. count: repeats or points behind it. low, high: smallest and largest of them.
     """
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="metrics")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="metrics", db_index=False)
     name = models.CharField(max_length=80)
     value = models.FloatField()
     measured = models.BooleanField(default=False)
@@ -32,7 +32,7 @@ class MetricSummary(models.Model):
 class PointStream(models.Model):
     """One program that logs into a run, and how many rows of it have been taken."""
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="streams")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="streams", db_index=False)
     writer = models.CharField(max_length=64)
     next_row = models.PositiveBigIntegerField(default=0)
 
@@ -47,7 +47,7 @@ class PointChunk(models.Model):
     """Points of one metric in the order of arrival, packed as little-endian (step, time, value):
     a 64-bit integer, seconds since the epoch and the value as doubles, 24 bytes a point."""
 
-    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="chunks")
+    run = models.ForeignKey("Run", on_delete=models.CASCADE, related_name="chunks", db_index=False)
     name = models.CharField(max_length=80)
     count = models.PositiveIntegerField()
     data = models.BinaryField()
