@@ -50,7 +50,9 @@ def depths(family: Family, number: int, goal: float | None) -> Plot | None:
     for rule, words in ((plain, "plain run"), (goal, "goal")):
         # One rule where both are the same figure: the goal's name stands.
         if rule is not None and not (words == "plain run" and rule == goal):
-            drawing.line(at(rule), TOP - 4, at(rule), bottom, "reference")
+            for index in range(len(family.bars)):  # beside the bars, not through the words
+                y = TOP + ROW * index
+                drawing.line(at(rule), y + 18, at(rule), y + ROW - 2, "reference")
             anchor = "end" if at(rule) > 60 else "start"
             drawing.text(at(rule), TOP - 8, f"{words} {rule:.1f}", "tick", anchor)
     return Plot(f"depths-{number}", title, "tok/s", drawing, HEAD, tuple(map(_cells, family.bars)))

@@ -135,7 +135,7 @@ def _lives(svg: Svg, bugs: list[Told], at: Mapping[str, float], top: float) -> N
         )
         if bug["state"] == "open":
             svg.shape([(end, y + 3), (end, y + 13), (end + 7, y + 8)], tint)
-    words = "bar: a bug while it lived · ✓ fixed and verified · ▸ still open · dashes: not judged"
+    words = "bar: a bug while it lived · tick: fixed, verified · arrow: open · dashes: not judged"
     svg.text(
         WIDTH - RIGHT, top + BAR * len(bugs) + 12, words, size=9, tint="ink-soft", anchor="end"
     )

@@ -89,7 +89,7 @@ class Drawing:
                 "text-anchor": anchor,
             }
         )
-        rest = format_html('<tspan class="more"> {}</tspan>', more) if more else ""
+        rest = format_html('<tspan class="more">\u00a0{}</tspan>', more) if more else ""
         self._marks.append(format_html("<text{}>{}{}</text>", values, words, rest))
 
     def curve(self, x1: float, y1: float, x2: float, y2: float, class_: str) -> None:

@@ -325,7 +325,8 @@ def series(
         drawing.dot(x(p.at), y(p.value), 2.2, tone, f"{p.value:.{digits}f} {unit}, line {p.line}")
     if reference is not None:
         drawing.line(left, y(reference), 100, y(reference), "reference")
-        drawing.text(100, y(reference) - 5, says, "tick", "end")
+        # Above the figures, which would run through words beside the rule.
+        drawing.text(100, 9, f"dashed: {says}" if says else "", "tick", "end")
     head = (across, f"{title.lower()}, {unit}" if unit else title.lower(), "log line", "stretch")
     rows = tuple(
         (round(p.at, 2), round(p.value, 4), p.line, "measured" if p.measured else "warm-up or idle")

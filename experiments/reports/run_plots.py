@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from experiments.models import DecodeSample, Run
 from experiments.queries import Dossier, RunFacts, RunPage
@@ -132,17 +133,23 @@ def live_plots(run: Run, lines: Iterable[tuple[int | None, str]]) -> tuple[plots
         values = [(d, value) for d in found if (value := getattr(d, key)) is not None]
         if len(values) > 1:
             known = term(name)
+            plot = plots.series(
+                name,
+                known.name,
+                known.unit,
+                [plots.Point(float(i), v, d.line, True) for i, (d, v) in enumerate(values)],
+                across=f"the last {len(values)} decode lines, in order",
+                hue=plots.hue(run.number),
+                digits=known.digits,
+                floor=1.0 if name == "accept_len" else 0.0,
+            )
+            mean = sum(v for _, v in values) / len(values)
+            plot.drawing.says = (
+                f"{known.name} of the last {len(values)} decode lines: "
+                f"{mean:.{known.digits}f} {known.unit} on average, warm-up not told apart yet."
+            )
             drawn.append(
-                plots.series(
-                    name,
-                    known.name,
-                    known.unit,
-                    [plots.Point(float(i), v, d.line, True) for i, (d, v) in enumerate(values)],
-                    across=f"the last {len(values)} decode lines, in order",
-                    hue=plots.hue(run.number),
-                    digits=known.digits,
-                    floor=1.0 if name == "accept_len" else 0.0,
-                )
+                replace(plot, head=plot.head[:-1], rows=tuple(row[:-1] for row in plot.rows))
             )
     return tuple(drawn)
 

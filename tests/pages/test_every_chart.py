@@ -113,7 +113,9 @@ def test_a_chart_without_its_table_or_files_is_told() -> None:
 
 def _walk(browser: Client, addresses: dict[str, str]) -> tuple[set[str], dict[str, str], int]:
     """What charts lack, the files they offer, and how many charts there are."""
-    faults, files, count = set(), {}, 0
+    faults: set[str] = set()
+    files: dict[str, str] = {}
+    count = 0
     for name, address in addresses.items():
         page = browser.get(address).content.decode()
         faults |= {f"{name}: {fault}" for fault in lacks(page)}
@@ -125,7 +127,8 @@ def _walk(browser: Client, addresses: dict[str, str]) -> tuple[set[str], dict[st
 
 def _broken(browser: Client, files: dict[str, str]) -> dict[str, Any]:
     """Files that are not what their name says; pictures are made for one chart of a kind only."""
-    broken, pictured = {}, set()
+    broken: dict[str, Any] = {}
+    pictured: set[str] = set()
     begins = {"csv": b"", "svg": b"<svg", "png": b"\x89PNG"}
     for address, name in files.items():
         form = address.split("?")[0].rsplit(".", 1)[1]

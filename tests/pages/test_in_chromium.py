@@ -164,3 +164,63 @@ def test_the_first_tab_shows_the_way_past_the_head(opened: Any) -> None:
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.className") == "skip"
     assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+
+
+def test_paper_has_the_tables_and_nothing_to_press(opened: Any) -> None:
+    story = make_story()
+    page = opened()
+    page.emulate_media(media="print")
+    page.goto(reverse("investigation", args=[story.investigation.slug]))
+    shown = page.locator(":is(nav, button, .button, input, .get):visible")
+    assert shown.count() == 0
+    # The table of runs stands in the form that compares them.
+    assert page.locator("form table:visible").count() == 1
+    page.goto(reverse("run", args=[story.investigation.slug, 1]))
+    assert page.locator("figure svg:visible").count() > 2
+    page.emulate_media(media="screen")
+    assert page.locator("nav:visible").count() > 0
+
+
+def test_full_times_come_by_key_tap_and_button_and_stay(opened: Any) -> None:
+    story = make_story()
+    page = opened()
+    address = reverse("investigation", args=[story.investigation.slug])
+
+    def full() -> bool:
+        told = "getComputedStyle(document.querySelector('main time'), '::after').content"
+        return "UTC" in str(page.evaluate(told))
+
+    page.goto(address)
+    assert not full()
+    page.keyboard.press("t")
+    assert full()
+    page.goto(address)
+    assert full()
+    page.click("main time >> nth=0")
+    assert not full()
+    page.focus("text=Times in full")
+    page.keyboard.press("Enter")
+    assert full()
+    page.goto("/search/")
+    page.focus("#q")
+    page.keyboard.type("t")  # a letter, where one is writing
+    assert page.locator(".times-in-full").count() == 1
+
+
+def test_a_file_dropped_on_the_form_is_in_its_field(opened: Any) -> None:
+    story = make_story()
+    page = opened()
+    page.goto(reverse("file-new", args=[story.investigation.slug]))
+    page.evaluate(
+        """() => {
+          const files = new DataTransfer();
+          files.items.add(new File(["{}"], "config.json"));
+          for (const kind of ["dragover", "drop"])
+            document.querySelector("form[data-drop] textarea").dispatchEvent(
+              new DragEvent(kind, { dataTransfer: files, bubbles: true, cancelable: true }));
+        }"""
+    )
+    assert page.evaluate("document.querySelector('#id_file').files[0].name") == "config.json"
+    page.click("main form button[type=submit]")
+    page.wait_for_selector(".notice")
+    assert "config.json" in page.inner_text(".notice")
