@@ -95,6 +95,8 @@ def quoted_flags(text: str, source: str) -> Launch | None:
             found = list(_CALLED.finditer(line[:4_000]))
         for match in found:
             name, raw = match.group(1).replace("-", "_"), match.group(2)
+            if raw == name.upper():
+                continue  # the placeholder of a page of help
             value = int(raw) if raw.isdigit() else raw
             requested.setdefault(name, Fact(value, source, number, match.group(0).strip()))
     if not requested:

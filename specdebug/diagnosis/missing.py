@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from specdebug.diagnosis.arguments import draft_config, release_knowledge, setups
+from specdebug.diagnosis.arguments import NUM_STEPS, draft_config, release_knowledge, setups
+from specdebug.diagnosis.checks.asked import ADJUSTED
 from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.figures import baseline, cost_points, profile, runs, speculative_runs
@@ -45,6 +46,7 @@ def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
         _measure,
         _unreal,
         _dead,
+        _adjusted,
         _baseline,
         _features,
         _positions,
@@ -163,6 +165,19 @@ def _dead(case: Case, found: list[Finding]) -> Missing | None:
         if lacking:
             return Missing(what, "the draft is dead and no cause is known yet")
     return None
+
+
+def _adjusted(case: Case, found: list[Finding]) -> Missing | None:
+    """The engine prints that line for a number it replaces and for one that nobody gave."""
+    said = [n for b in case.boots for n in b.notices if ADJUSTED in n.text]
+    if not said or any(s.asked_number(NUM_STEPS) is not None for s in setups(case)):
+        return None
+    return Missing(
+        "the launch command",
+        f"line {said[0].line} of {said[0].source} says that the draft tokens were adjusted: "
+        "either another number was asked for and is not in force, or none was asked for; "
+        "only the command tells which",
+    )
 
 
 def _baseline(case: Case, found: list[Finding]) -> Missing | None:

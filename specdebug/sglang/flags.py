@@ -118,7 +118,8 @@ def _parsed(text: str) -> tuple[LaunchCommand, ...]:
     """The launches in `text`; a paste is read once to tell what it is and once more for them."""
     launches: list[LaunchCommand] = []
     for command in _joined(shell.commands(text, _TELLING)):
-        launches += _launches(command.words, command.variables, command.problems, depth=0)
+        if not any(word.text == "[-h]" for word in command.words[:6]):  # a page of help
+            launches += _launches(command.words, command.variables, command.problems, depth=0)
     return tuple(launches)
 
 

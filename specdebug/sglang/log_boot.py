@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Any
 
 from specdebug.sglang.decode_table import TableBuilder
@@ -132,6 +133,8 @@ class BootBuilder:
         event = event_of(message)
         if event is None or len(raw) > KEPT_TEXT or MODEL_LOAD.search(message) or printing(message):
             return
+        if b" batch" in raw:
+            return  # glued to a decode line, which is read for itself
         shape = raw.translate(None, _DIGITS)
         times = self._shapes.get(shape, (0, event[0]))[0]
         if times or len(self._shapes) < _KEPT_SHAPES:
@@ -149,6 +152,22 @@ class BootBuilder:
             return False
         self.counts[kind] += 1
         return True
+
+    def without_repeats(self, data: bytes) -> tuple[bytes, list[int], int]:
+        """The whole lines of `data` that are no repeats, their indices, and how many lines it had.
+
+        The repeats are counted. Meant for pieces that are full of them: it goes over every line.
+        """
+        shapes = data.translate(None, _DIGITS).split(b"\n")[:-1]
+        full = {s: kind for s, (n, kind) in self._shapes.items() if n >= KEPT_PER_KIND}
+        kept = [at for at, shape in enumerate(shapes) if shape not in full]
+        for shape, times in Counter(shapes).items():
+            if shape in full:
+                self.counts[full[shape]] += times
+        if kept:
+            lines = data.split(b"\n")
+            data = b"".join(lines[at] + b"\n" for at in kept)
+        return data if kept else b"", kept, len(shapes)
 
     def table(self, rank: str) -> TableBuilder:
         """The table of one rank."""

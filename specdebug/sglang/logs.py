@@ -59,6 +59,9 @@ _KEPT_PROBLEMS = 50
 _KEPT_EXTRAS = 1_000
 _LOOKED_TEXT = 1 << 16
 _KEPT_BOOTS = 1_000
+_MANY_REPEATS = 500  # in one piece; the next is then taken to be as full of them
+# What begins a start, or may: repeats behind it are events of that start.
+_NO_REPEATS = (b"erver_args=", b"ServerArgs(", b"Load weight", b"torch distributed", b"peculative")
 _STARTS = (b"erver_args=", b"ServerArgs(")  # the dump of arguments that a start prints
 # Lines that may be events, each looked at: a real log has some thousands of different ones. After
 # so many (fewer than stand in the second column) only lines with one of these signs are looked at.
@@ -111,6 +114,7 @@ class LogReader:
         self._cut = False
         self._looked = 0
         self._worn = 0
+        self._repeating = False
         self._problems: list[tuple[int, str]] = []
         self._scanner = Scanner()
         self._parser = BlockParser()
@@ -178,14 +182,19 @@ class LogReader:
             self._lines += data.count(b"\n")
             return
         boot = self._boots[-1]
+        kept, repeats = None, 0
+        if self._repeating and not self._pending and not any(sign in data for sign in _NO_REPEATS):
+            data, kept, total = boot.without_repeats(data)
+            repeats = total - len(kept)
+            self._known += repeats
         signs = _WORN[self._worn][1]
         scan = self._scanner.scan(data, starting=not boot.served, signs=signs)
         size = len(scan.starts)
-        numbers = (
-            np.full(size, self._lines + 1)
-            if same_line
-            else np.arange(self._lines + 1, self._lines + 1 + size)
-        )
+        first = self._lines + 1
+        numbers = np.full(size, first) if same_line else np.arange(first, first + size)
+        if kept is not None and not same_line:
+            numbers = np.array(kept, np.int64) + first
+        size += repeats
         self._known += len(scan.decode) + len(scan.prefill) + scan.access
         done = prefilled = 0
         marked = np.array(scan.marked, np.int64)
@@ -197,6 +206,7 @@ class LogReader:
             line = data[start:end]
             if not self._pending and self._boots[-1].said_before(line):
                 self._known += 1
+                repeats += 1
                 continue
             if self._worn and not any(sign in line for sign in _WORN[self._worn][1]):
                 continue
@@ -211,6 +221,7 @@ class LogReader:
         if done < len(scan.decode):
             self._decode(data, scan, scan.decode[done:], numbers)
         boot.prefill += len(scan.prefill) - prefilled
+        self._repeating = repeats > _MANY_REPEATS
         self._lines += size
         boot.end_line = max(self._lines, 1)
 

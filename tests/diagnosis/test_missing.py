@@ -114,3 +114,17 @@ def test_figures_that_are_not_real_lack_real_ones(make: Any) -> None:
         "a", "b", speculative=True, tok_s=(90.0,), accept_len=1.6, dataset="random-ids"
     )
     assert missing(make.case(runs=[random])) == "the accept length on real prompts"
+
+
+def test_draft_tokens_adjusted_from_nobody_knows_what_need_the_command(make: Any) -> None:
+    line = ("argument-warning", "speculative_num_draft_tokens is adjusted to num_steps + 1")
+    lines = make.stretch([2.5] * 40)
+    told = make.boot(lines, args=make.args(), notices=[line])
+    found = diagnose(make.case(boots=[told], engine_version="0.5.9"))
+    assert found.missing is not None
+    assert found.missing.input == "the launch command"
+    assert "another number was asked for" in found.missing.why
+    assert "or none was asked for" in found.missing.why
+    assert "draft-tokens-overridden" not in {f.code for f in found.findings}
+    known = make.case(requested=make.asked(), boots=[told], engine_version="0.5.9")
+    assert missing(known) == "the same load without speculation"

@@ -271,3 +271,13 @@ def test_values_survive_the_round_trip(values: dict[str, int]) -> None:
         flag.replace("-", "_"): value for flag, value in values.items()
     }
     assert parse_command(" ".join(argv)) == [command]
+
+
+def test_a_page_of_help_launches_nothing_and_the_command_beside_it_does() -> None:
+    page = (
+        "usage: launch_server.py [-h] [--speculative-algorithm {EAGLE,EAGLE3}]\n"
+        "  --speculative-num-steps SPECULATIVE_NUM_STEPS\n"
+    )
+    assert parse_command(page) == []
+    (command,) = parse_command(page + "python -m sglang.launch_server --model-path m --tp 2\n")
+    assert command.flags["model_path"].value == "m"

@@ -1,10 +1,13 @@
 """A log that says one thing without end: its repeats are counted and what else it says is read."""
 
 import io
+import random
+
+import pytest
 
 from specdebug.diagnosis.case import Input, build_case
 from specdebug.sglang import logs
-from specdebug.sglang.logs import ServerLog, read_log
+from specdebug.sglang.logs import LogReader, ServerLog, read_log
 
 DUMP = "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', random_seed={})\n"
 READY = "[2026-01-01 10:00:20] The server is fired up and ready to roll!\n"
@@ -74,3 +77,46 @@ def test_endless_starts_end_in_bounded_memory_and_one_sentence() -> None:
     assert log.total_lines == 2 * (count + 50)
     assert any("nothing more is read" in said for _, said in log.problems)
     assert len(read("".join(DUMP.format(n) + READY for n in range(50))).boots) == 50
+
+
+DECODE = (
+    "[2026-01-01 10:01:00 TP0] Decode batch, #running-req: 1, #token: {}, token usage: 0.01, "
+    "accept len: 1.60, accept rate: 0.80, gen throughput (token/s): 56.80, #queue-req: 0\n"
+)
+GLUED = DECODE.rstrip("\n") + "KV cache pool is full. Retract requests. #retracted_reqs: 1\n"
+
+
+def mixed(seed: int) -> list[str]:
+    """Pieces of 1,500 lines: mostly one error, some decode lines, a start now and then."""
+    chance = random.Random(seed)
+    pieces = []
+    for piece in range(12):
+        lines = [REFUSED.format(n % 60, n) for n in range(1_500)]
+        for at in chance.sample(range(1_500), 60):
+            lines[at] = chance.choice([DECODE, GLUED, KILLED, MEMORY, "nothing\n"]).format(at)
+        if piece % 5 == 4:
+            lines[chance.randrange(1_500)] = DUMP.format(piece)
+        pieces.append("".join(lines))
+    return pieces
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_pieces_full_of_repeats_are_read_as_line_by_line(
+    seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def whole() -> ServerLog:
+        reader = LogReader()
+        for piece in mixed(seed):
+            reader.feed(piece)
+        return reader.close()
+
+    fast = whole()
+    monkeypatch.setattr(logs, "_MANY_REPEATS", 10**9)
+    slow = whole()
+    assert (fast.total_lines, fast.unknown_lines) == (slow.total_lines, slow.unknown_lines)
+    assert len(fast.boots) == len(slow.boots) == 3
+    for one, other in zip(fast.boots, slow.boots, strict=True):
+        assert (one.start_line, one.end_line) == (other.start_line, other.end_line)
+        assert one.event_counts == other.event_counts
+        assert one.events == other.events
+        assert [d.line for d in one.decode_lines()] == [d.line for d in other.decode_lines()]
