@@ -60,7 +60,11 @@ class Password(PasswordChangeView):
 
     template_name = "form.html"
     success_url = reverse_lazy("settings")
-    extra_context = {"heading": "Change the password"}
+
+    def get_context_data(self, **more: Any) -> dict[str, Any]:
+        has = _me(self.request).has_usable_password()
+        heading = "Change the password" if has else "Set a password"
+        return super().get_context_data(heading=heading, **more)
 
     def get_form_class(self) -> Any:
         """Somebody who came in by a link has no old password to ask for."""

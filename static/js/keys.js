@@ -1,4 +1,4 @@
-// Keys: "/" goes to the search field, Escape leaves it; g then i, f, c, k goes to a page.
+// Keys: "/" goes to the search field, Escape leaves it; g then i, f, c, k, w, r goes to a page.
 const typing = (node) => node.closest("input, textarea, select, [contenteditable]") !== null;
 const places = { i: "Investigations", f: "Findings", c: "Compare", k: "Check", w: "Workers", r: "Reports" };
 let going = 0;
