@@ -78,6 +78,9 @@ def measured(run: BenchRun, source: str) -> Measured:
         speculative = True
     running = run.concurrency or run.batch_size or run.max_concurrency
     tok_s = _positive(run.output_tok_s)
+    if tok_s is None and run.kind == "table" and (tpot := _positive(run.mean_tpot_ms)):
+        # A table of times per output token: so many of them at once, each at that pace.
+        tok_s = 1000 * (_positive(running) or 1.0) / tpot
 
     def arg(name: str, own: int | None) -> int | None:
         value = own if own is not None else args.get(name)

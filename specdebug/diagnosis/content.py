@@ -11,6 +11,7 @@ from typing import Any
 from specdebug.diagnosis.facts import Input
 from specdebug.sglang import log_input
 from specdebug.sglang.pasted import as_text
+from specdebug.sglang.pasted import rejoined as _rejoined
 
 __all__ = [
     "HEAD",
@@ -18,6 +19,7 @@ __all__ = [
     "Unusable",
     "decoded",
     "head",
+    "rejoined",
     "small_text",
     "text",
     "unwrapped",
@@ -87,6 +89,15 @@ def small_text(given: Input) -> str | None:
     except (Unusable, ValueError):
         return None
     return decoded(data) if len(data) <= HEAD else None
+
+
+def rejoined(given: Input) -> Input:
+    """A small input with the decode lines whole that a mailer or a terminal broke in several."""
+    before = small_text(given)
+    if before is None or "Decode batch" not in before:
+        return given
+    after = _rejoined(before)
+    return given if after == before else replace(given, data=after.encode("utf-8", "replace"))
 
 
 # Log collectors keep each line as one object: the line itself, and when and where it was printed.

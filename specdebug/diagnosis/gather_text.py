@@ -58,7 +58,8 @@ def read_runs(found: Gathered, name: str, text: str) -> int:
 
 def read_values(found: Gathered, name: str, text: str) -> list[str]:
     """Configs, headers and notes pasted among other words; returns their kinds."""
-    if text.lstrip()[:1] == "{" and not goes_on(text.lstrip()):
+    start = text.lstrip()[:4]
+    if start[:1] == "{" and not start.startswith("{'") and not goes_on(text.lstrip()):
         return []  # a file of JSON was recognised as a whole
     out: list[str] = []
     answers: list[Any] = []

@@ -79,7 +79,20 @@ _HEADERS: tuple[tuple[str, str | None], ...] = (
 
 # One of these stands in every title of a figure; a line without one is no header, whatever
 # separates its cells, and thousands of progress bars are such lines.
-_IN_TITLES = ("tok", "throughput", "tps", "speed", "acc", "tau", " al", "step", "req", "rps", "qps")
+_IN_TITLES = (
+    "tpot",
+    "tok",
+    "throughput",
+    "tps",
+    "speed",
+    "acc",
+    "tau",
+    " al",
+    "step",
+    "req",
+    "rps",
+    "qps",
+)
 
 
 _BETWEEN_CELLS = str.maketrans(dict.fromkeys('|,*`"\t', " "))
@@ -274,7 +287,7 @@ def _columns(header: list[str]) -> list[str | None] | None:
     if "output_tok_s" not in names:
         # A table with one speed only means what the server gives out, whatever it is called.
         names = ["output_tok_s" if name == "total_tok_s" else name for name in names]
-    figures = {"output_tok_s", "accept_len", "step_ms", "request_s", "accept_rate"}
+    figures = {"output_tok_s", "accept_len", "step_ms", "request_s", "accept_rate", "mean_tpot_ms"}
     return names if figures.intersection(n for n in names if n) and len(header) > 1 else None
 
 

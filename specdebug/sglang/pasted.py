@@ -82,6 +82,14 @@ def json_values(text: str) -> Iterator[tuple[int, Any]]:
         try:
             value, end = decoder.raw_decode(text, at)
         except (ValueError, RecursionError):
+            printed = _printed_by_python(text, at)
+            if printed is not None:
+                value, end = printed
+                line += text.count("\n", counted, at)
+                counted = at
+                yield line, value
+                at = end
+                continue
             failed += 1
             # The next line has the next chance; within a line the first bracket decides.
             following = text.find("\n", at)
@@ -93,6 +101,75 @@ def json_values(text: str) -> Iterator[tuple[int, Any]]:
         counted = at
         yield line, value
         at = end
+
+
+_PYTHON = regex(r"(?:\[\s*)?\{\s*'")
+_SIGN = regex(r"'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\"|[\[\]{}()]")
+_LONGEST_PRINTED = 1 << 18
+_DEEPEST = 40
+
+
+def _printed_by_python(text: str, at: int) -> tuple[Any, int] | None:
+    """The dict or list of dicts that Python printed at `at`, and where it ends; None for none.
+
+    What an engine's line assigns (`server_args={'model_path'...`) is that line's own.
+    """
+    if not _PYTHON.match(text, at) or text[max(0, at - 3) : at].rstrip(" ")[-1:] == "=":
+        return None
+    depth = 0
+    for sign in _SIGN.finditer(text, at, at + _LONGEST_PRINTED):
+        if sign[0] in "[{(":
+            depth += 1
+        elif sign[0] in "]})":
+            depth -= 1
+        if depth > _DEEPEST:
+            return None
+        if depth == 0:
+            import ast  # a paste in Python's own notation is rare
+
+            try:
+                return ast.literal_eval(text[at : sign.end()]), sign.end()
+            except (ValueError, SyntaxError, MemoryError, RecursionError):
+                return None
+    return None
+
+
+def rejoined(text: str) -> str:
+    """The text with decode lines whole again that a mailer or a terminal broke in several.
+
+    The rest of a line moves up to its beginning and leaves blank lines, so that numbers stay.
+    """
+    lines = text.split("\n")
+    changed = False
+    for at, line in enumerate(lines):
+        if _DECODE not in line or len(line) > _BROKEN or _QUEUE.search(line):
+            continue
+        for last in range(at + 1, min(at + 6, len(lines))):
+            more = lines[last]
+            if not more.strip() or len(more) > _BROKEN or _DECODE in more or _STAMP.search(more):
+                break
+            parts = [line, *(_LEAD.sub("", part) for part in lines[at + 1 : last + 1])]
+            # A mailer breaks at a blank and drops it, a terminal anywhere.
+            both = (" ".join(part.strip() for part in parts), "".join(parts))
+            whole = max(both, key=lambda way: len(_FIELD.findall(way)))
+            if _WHOLE.search(whole):
+                lines[at : last + 1] = [whole, *[""] * (last - at)]
+                changed = True
+                break
+    return "\n".join(lines) if changed else text
+
+
+_DECODE = "Decode batch"
+_BROKEN = 400
+_QUEUE = regex(r"#queue-req: \d")
+_STAMP = regex(r"\[\d{4}-\d\d-\d\d[ T]\d")
+_LEAD = regex(r"^\s*(?:>\s?)+")
+# A field that stands as the engine prints it; the wrong way of joining leaves fewer of them.
+_FIELD = regex(
+    r"[,.] (?:#running-req|#(?:full )?token|(?:full )?token usage|accept (?:len|rate)|\w{3,4} graph"
+    r"|gen throughput \(token/s\)|#queue-req): [\w.]+(?=, |,?\s*$)"
+)
+_WHOLE = regex(r"#running-req: \d+,.*gen throughput \(token/s\): [\d.]+,.*#queue-req: \d")
 
 
 def _next(text: str, sign: str, at: int, known: int) -> int:

@@ -164,7 +164,7 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
     try:
         value = load(text)
     except ValueError as error:
-        if goes_on(text):
+        if goes_on(text) or text.startswith(("{'", "[{'")):
             return None
         first = text.split("\n", 1)[0]
         try:

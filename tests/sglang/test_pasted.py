@@ -3,6 +3,7 @@
 import html
 import io
 import json
+import textwrap
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 from specdebug.sglang.flags import parse_command
 from specdebug.sglang.logs import read_log
-from specdebug.sglang.pasted import as_text, json_values, number, whole
+from specdebug.sglang.pasted import as_text, json_values, number, rejoined, whole
 
 
 def test_values_are_found_with_their_lines() -> None:
@@ -91,3 +92,56 @@ def test_a_log_copied_from_the_source_of_a_page_reads_as_on_the_page() -> None:
 )
 def test_an_entity_beside_the_sign_itself_stays_as_written(text: str) -> None:
     assert as_text(text) == text
+
+
+def test_what_python_printed_is_read_like_json() -> None:
+    text = (
+        ">>> pprint(answer)\n{'a': [1, True, None],\n 'b': 'it\\'s {here}',\n \"c\": {'d': 0.5}}\n"
+        "and [{'e': 1}, {'e': 2}]\n"
+    )
+    assert list(json_values(text)) == [
+        (2, {"a": [1, True, None], "b": "it's {here}", "c": {"d": 0.5}}),
+        (5, [{"e": 1}, {"e": 2}]),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "server_args={'model_path': 'm'}",  # an engine's own line
+        "{'a': open('f')}",
+        "{'a': 1",
+        "{'a': " + "[" * 200_000,
+        "{'a': " + "(" * 60 + ")" * 60 + "}",
+    ],
+)
+def test_python_that_is_no_plain_value_is_left_alone(text: str) -> None:
+    assert list(json_values(text)) == []
+
+
+LINE = (
+    "[2026-03-02 11:00:00 TP0] Decode batch, #running-req: 1, #token: 600, token usage: 0.03, "
+    "accept len: 1.54, accept rate: 0.77, cuda graph: True, gen throughput (token/s): 85.32, "
+    "#queue-req: 0"
+)
+
+
+@pytest.mark.parametrize("width", [72, 80, 100, 132])
+@pytest.mark.parametrize("lead", ["", "> "])
+def test_decode_lines_broken_by_a_mailer_or_a_terminal_are_whole_again(
+    width: int, lead: str
+) -> None:
+    mailer = "\n".join(lead + part for part in textwrap.wrap(LINE, width))
+    terminal = "\n".join(lead + LINE[at : at + width] for at in range(0, len(LINE), width))
+    for broken in (mailer, terminal):
+        text = f"hello\n{broken}\n{broken}\nbye"
+        whole = rejoined(text).split("\n")
+        assert [line for line in whole if line] == ["hello", lead + LINE, lead + LINE, "bye"]
+        assert len(whole) == text.count("\n") + 1
+        assert whole[-1] == "bye"
+
+
+def test_a_decode_line_that_was_cut_takes_nothing_from_its_neighbours() -> None:
+    cut = LINE[:90]
+    for text in (f"{cut}\n{LINE}", f"{cut}\n\n#queue-req: 0", f"{LINE}\n{cut}", f"{cut}\nthanks"):
+        assert rejoined(text) == text
