@@ -51,7 +51,10 @@ class Newest:
     @property
     def sentence(self) -> str:
         if self.level is None or self.low is None or self.high is None:
-            return f"{self.value:.4g}; {self.n} earlier runs are too few to judge, {LEAST} are not."
+            return (
+                f"{self.value:.4g}, not judged: that takes {LEAST} runs of one level before the "
+                f"last {CONFIRM}, and there {'is' if self.n == 1 else 'are'} {self.n}."
+            )
         words = {
             "steady": "nothing that the recent runs do not show as well",
             "look": "outside what the recent runs allow, once: run it again before believing it",
