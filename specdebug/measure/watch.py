@@ -52,8 +52,8 @@ class Newest:
     def sentence(self) -> str:
         if self.level is None or self.low is None or self.high is None:
             return (
-                f"{self.value:.4g}, not judged: that takes {LEAST} runs of one level before the "
-                f"last {CONFIRM}, and there {'is' if self.n == 1 else 'are'} {self.n}."
+                f"{self.value:.4g}, too few runs to judge it: that takes {LEAST} of one level "
+                f"before the last {CONFIRM}, and there {'is' if self.n == 1 else 'are'} {self.n}."
             )
         words = {
             "steady": "nothing that the recent runs do not show as well",
