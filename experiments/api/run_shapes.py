@@ -16,6 +16,7 @@ from experiments.api.shapes import (
     Number,
     Shape,
     Text,
+    Told,
     Whole,
     page_of,
 )
@@ -37,7 +38,7 @@ _METRIC = {
 }
 
 
-class RunShape(serializers.Serializer):
+class RunShape(Told):
     """A run: one configuration under one workload, where it stands and its figures."""
 
     investigation = serializers.CharField(source="run.investigation.slug")

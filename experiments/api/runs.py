@@ -72,7 +72,7 @@ def _links(row: Any, values: dict[str, Any]) -> dict[str, Any]:
 
 def _listed(request: Any, rows: Any) -> Response:
     found = piece(KINDS["run"], rows, request.GET)
-    items = shapes.RunShape(run_items(found.rows), many=True).data
+    items = [_ONE.to_representation(item) for item in run_items(found.rows)]
     return Response({"items": items, "next": found.next})
 
 

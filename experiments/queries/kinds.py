@@ -169,15 +169,9 @@ KINDS: Mapping[str, Kind] = {
             orders={"created": "pk", "label": "number", "title": "title"},
             left=(
                 *("plan", "server_info", "argv", "env", "versions", "shown", "untried"),
-                *(
-                    "preflight",
-                    "provenance",
-                    "gpus",
-                    "accept_lengths",
-                    "investigation__shown",
-                    "investigation__notes",
-                ),
-                "investigation__context",
+                *("preflight", "provenance", "gpus", "accept_lengths"),
+                *OF_INVESTIGATION,
+                *_unnamed("hypothesis", Hypothesis),
             ),
         ),
         Kind(

@@ -4,30 +4,46 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from experiments.models import ConfigEntry, MetricSummary, Run
 
 
 @dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric of a run, as models.MetricSummary keeps it."""
+
+    value: float
+    measured: bool
+    count: int
+    low: float
+    high: float
+    last_step: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class RunItem:
-    """One run. metrics: a summary by name; params: the value in force, else the one asked for."""
+    """One run. metrics: by name; params: the value in force, else the one asked for."""
 
     run: Run
-    metrics: Mapping[str, MetricSummary]
+    metrics: Mapping[str, Metric]
     params: Mapping[str, Any]
     baseline: str | None
     follows: str | None
     repeats: str | None
 
 
+_COLUMNS = tuple(column.name for column in fields(Metric))
+
+
 def run_items(runs: Sequence[Run]) -> list[RunItem]:
     """The runs in the order given."""
     ids = [run.pk for run in runs]
-    metrics: dict[int, dict[str, MetricSummary]] = defaultdict(dict)
-    for row in MetricSummary.objects.filter(run__in=ids):
-        metrics[row.run_id][row.name] = row
+    metrics: dict[int, dict[str, Metric]] = defaultdict(dict)
+    figures = MetricSummary.objects.filter(run__in=ids)
+    for run_id, name, *values in figures.values_list("run_id", "name", *_COLUMNS):
+        metrics[run_id][name] = Metric(*values)
     params: dict[int, dict[str, Any]] = defaultdict(dict)
     entries = ConfigEntry.objects.filter(run__in=ids).values_list(
         "run_id", "key", "requested", "was_requested", "effective", "effective_known"
