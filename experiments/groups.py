@@ -299,10 +299,16 @@ def _choose(group: RunGroup, runs: Sequence[Run]) -> tuple[int | None, str]:
             return told.next, ""
         count = len(told.cannot_win)
         left = "" if not count else f"; {count} left out, because they cannot win any more"
-        return None, f"every setting that could win is measured{left}"
+        return None, f"every setting that could win is measured{left}{_failed(group, runs)}"
     done = set(measured_of(group, runs)) | given_up(group, runs)
     index = next((i for i in range(len(group.plan["points"])) if i not in done), None)
-    return index, "every setting is measured"
+    return index, f"every setting is measured{_failed(group, runs)}"
+
+
+def _failed(group: RunGroup, runs: Sequence[Run]) -> str:
+    """What failed and has no figure, as the end of a sentence that says what was measured."""
+    count = len(given_up(group, runs) - set(measured_of(group, runs)))
+    return f", but for {count} that failed" if count else ""
 
 
 def _next_turn(group: RunGroup, runs: Sequence[Run]) -> tuple[int | None, str]:

@@ -192,6 +192,8 @@ def test_one_failure_costs_its_point_alone(investigation: Investigation) -> None
     rows = group_page(investigation.slug, group.number).rows
     assert [row.how for row in rows].count("failed") == 1
     assert next(row.why for row in rows if row.how == "failed") == "it broke"
+    group.refresh_from_db()
+    assert group.reason == "every setting that could win is measured, but for 1 that failed"
 
 
 def test_a_cancelled_run_stops_its_group(investigation: Investigation) -> None:
