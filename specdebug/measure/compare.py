@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from specdebug.measure.looks import alpha_of
-from specdebug.measure.two_means import two_means, variance
+from specdebug.measure.two_means import known_spread, two_means, variance
 
 __all__ = [
     "Comparison",
@@ -139,13 +139,7 @@ def compare(
     inconclusive answer lacks, which imports statsmodels (seconds when cold). Raises ValueError on
     figures that are not positive numbers or on an empty side.
     """
-    for name, values in (("before", before), ("after", after)):
-        if not values:
-            raise ValueError(f"no figure in {name!r}")
-        for value in values:
-            if not (value > 0 and math.isfinite(value)):
-                raise ValueError(f"{name!r} holds {value!r}; only positive numbers compare")
-    logs = [[math.log(v) for v in side] for side in (before, after)]
+    logs = [_logs("before", before), _logs("after", after)]
     diff = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
     n_before, n_after = len(before), len(after)
     shell = Comparison(
@@ -162,27 +156,25 @@ def compare(
     )
     if invalid is not None:
         return replace(shell, sentence=f"The runs cannot be compared: {invalid}.")
-    alpha = alpha_of(min(n_before, n_after), extra)
-    pooled = pooled_cv is not None and prefer_pooled
-    if min(n_before, n_after) >= 3 and not pooled:
-        test = two_means(logs[0], logs[1])
-        wide, narrow, method = test.interval(alpha), test.interval(0.10), test.method
-        spread = math.sqrt(statistics.fmean([variance(side) for side in logs]))
-    elif pooled_cv is not None:
-        alpha = min(alpha, POOLED_ALPHA)
-        spread = log_sd(pooled_cv)
-        error = spread * math.sqrt(1 / n_before + 1 / n_after)
-        wide = _interval(diff, error, alpha, pooled_df)
-        narrow = _interval(diff, error, 0.10, pooled_df)
-        method = f"a spread of {100 * pooled_cv:.1f} % taken from elsewhere"
-    else:
+    pooled = pooled_cv is not None and (prefer_pooled or min(n_before, n_after) < 3)
+    if not pooled and min(n_before, n_after) < 3:
         text = (
             f"{what} {percent_of(diff)}, but {n_before} and {n_after} figures without a known "
             "run-to-run spread allow no verdict: repeat each run at least 3 times, interleaved."
         )
         return replace(shell, verdict="unreplicated", sentence=text)
-    low, high = wide
-    verdict = _verdict(wide, narrow, margin, higher_is_better)
+    alpha = alpha_of(min(n_before, n_after), extra)
+    if pooled and pooled_cv is not None:
+        alpha = min(alpha, POOLED_ALPHA)
+        spread = log_sd(pooled_cv)
+        test = known_spread(logs[0], logs[1], spread, pooled_df)
+        method = f"a spread of {100 * pooled_cv:.1f} % taken from elsewhere"
+    else:
+        test = two_means(logs[0], logs[1])
+        spread = math.sqrt(statistics.fmean([variance(side) for side in logs]))
+        method = test.method
+    wide = low, high = test.interval(alpha)
+    verdict = _verdict(wide, test.interval(0.10), margin, higher_is_better)
     result = replace(
         shell,
         verdict=verdict,
@@ -190,35 +182,42 @@ def compare(
         high=math.exp(high),
         level=1 - alpha,
         method=method,
-    )
-    sentence = (
-        f"{what} {percent_of(diff)} ({100 * (1 - alpha):.3g} % interval {percent_of(low)} to "
-        f"{percent_of(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
+        sentence=(
+            f"{what} {percent_of(diff)} ({100 * (1 - alpha):.3g} % interval {percent_of(low)} to "
+            f"{percent_of(high)}, {n_before} and {n_after} figures, {method}): {verdict}."
+        ),
     )
     if verdict != "inconclusive" or not say_repeats:
-        return replace(result, sentence=sentence)
-    return _with_repeats(result, sentence, spread, effect, alpha_of(1, extra + 1))
+        return result
+    return _with_repeats(result, spread, effect, alpha_of(1, extra + 1))
 
 
-def _with_repeats(
-    result: Comparison, sentence: str, spread: float, effect: float, alpha: float
-) -> Comparison:
+def _logs(name: str, values: Sequence[float]) -> list[float]:
+    if not values:
+        raise ValueError(f"no figure in {name!r}")
+    for value in values:
+        if not (value > 0 and math.isfinite(value)):
+            raise ValueError(f"{name!r} holds {value!r}; only positive numbers compare")
+    return [math.log(v) for v in values]
+
+
+def _with_repeats(result: Comparison, spread: float, effect: float, alpha: float) -> Comparison:
     cv = math.sqrt(math.expm1(spread * spread))
     if cv <= 0:
-        return replace(result, sentence=sentence)
+        return result
     try:
         needed = repeats_for(effect, cv, alpha=alpha)
     except ImportError:
-        return replace(result, sentence=sentence)
+        return result
     if needed > MAX_REPEATS:
         more = f" At this spread more than {MAX_REPEATS} repeats would be needed."
-        return replace(result, sentence=sentence + more)
+        return replace(result, sentence=result.sentence + more)
     lacking = max(needed - min(result.n_before, result.n_after), 1)
     more = (
         f" At this spread {lacking} more repeats per configuration would show a change of "
         f"{100 * effect:.3g} % (added to these, they are judged at {100 * (1 - alpha):.4g} %)."
     )
-    return replace(result, sentence=sentence + more, repeats=needed)
+    return replace(result, sentence=result.sentence + more, repeats=needed)
 
 
 def _verdict(
@@ -234,13 +233,3 @@ def _verdict(
     if wide[0] > 0 or wide[1] < 0:
         return "small change"
     return "inconclusive"
-
-
-def _interval(diff: float, error: float, alpha: float, df: int | None) -> tuple[float, float]:
-    if df is None:
-        factor = statistics.NormalDist().inv_cdf(1 - alpha / 2)
-    else:
-        from scipy.special import stdtrit
-
-        factor = float(stdtrit(df, 1 - alpha / 2))
-    return diff - factor * error, diff + factor * error

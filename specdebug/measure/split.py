@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from specdebug.measure.compare import POOLED_ALPHA, log_sd, percent_of
 from specdebug.measure.looks import alpha_of
-from specdebug.measure.two_means import two_means
+from specdebug.measure.two_means import known_spread, two_means
 
 __all__ = ["Part", "Side", "SplitWithRanges", "split_sides"]
 
@@ -110,7 +110,6 @@ def _part(
     if few:
         if pooled_cv is None:
             return Part(value, None, None)
-        error = log_sd(pooled_cv) * math.sqrt(1 / len(before) + 1 / len(after))
-        reach = statistics.NormalDist().inv_cdf(1 - alpha / 2) * error
-        return Part(value, value - reach, value + reach)
+        known = known_spread(before, after, log_sd(pooled_cv), None)
+        return Part(value, *known.interval(alpha))
     return Part(value, *two_means(before, after).interval(alpha))

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from specdebug.measure.looks import FEW
 
-__all__ = ["TwoMeans", "two_means", "variance"]
+__all__ = ["TwoMeans", "known_spread", "two_means", "variance"]
 
 # Five figures a side whose true spreads differ by a factor of five: so decided, the test errs in
 # .057, Student's alone in .075, Welch's alone in .053 (docs/statistics.md).
@@ -19,7 +19,7 @@ ALIKE = 3.0
 @dataclass(frozen=True, slots=True)
 class TwoMeans:
     """difference: mean of after less that of before; error: its standard error; freedom: degrees of
-    freedom of its t. No spread at all leaves an error of 0."""
+    freedom of its t, infinite for a normal law. No spread at all leaves an error of 0."""
 
     difference: float
     error: float
@@ -30,9 +30,13 @@ class TwoMeans:
         """Of the difference, at 1 - alpha."""
         if self.error == 0:
             return self.difference, self.difference
-        from scipy.special import stdtrit
+        if math.isinf(self.freedom):
+            factor = statistics.NormalDist().inv_cdf(1 - alpha / 2)
+        else:
+            from scipy.special import stdtrit
 
-        reach = self.error * float(stdtrit(self.freedom, 1 - alpha / 2))
+            factor = float(stdtrit(self.freedom, 1 - alpha / 2))
+        reach = factor * self.error
         return self.difference - reach, self.difference + reach
 
 
@@ -57,6 +61,19 @@ def two_means(before: Sequence[float], after: Sequence[float]) -> TwoMeans:
         part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True)
     )
     return TwoMeans(difference, error, freedom, "Welch's t on logs")
+
+
+def known_spread(
+    before: Sequence[float], after: Sequence[float], spread: float, freedom: int | None
+) -> TwoMeans:
+    """The same with a standard deviation from elsewhere, which has `freedom` degrees of freedom;
+    None takes it as exact. One figure a side is enough."""
+    return TwoMeans(
+        statistics.fmean(after) - statistics.fmean(before),
+        spread * math.sqrt(1 / len(before) + 1 / len(after)),
+        math.inf if freedom is None else freedom,
+        "known spread",
+    )
 
 
 def variance(values: Sequence[float]) -> float:
