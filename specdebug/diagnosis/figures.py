@@ -39,8 +39,10 @@ __all__ = [
 class Run:
     """One measured configuration, whatever it was read from.
 
-    window: tokens verified per step, num_steps + 1 for a chain. tok_s: middle of the figures, over
-    all running requests. running: requests decoded at once, 1 assumed where nothing says.
+    window: tokens verified per step, num_steps + 1 for a chain. blocks: one draft step gives a
+    whole block, so that num_steps does not bound what may be accepted. tok_s: middle of the
+    figures, over all running requests. running: requests decoded at once, 1 assumed where nothing
+    says.
     origin: "log" (decode lines), "state" (the server's own average) or "row".
     """
 
@@ -62,6 +64,21 @@ class Run:
     dataset: str | None = None
     changes: tuple[str, ...] = ()
     origin: str = "row"
+    blocks: bool = False
+
+    @property
+    def most(self) -> int | None:
+        """The most tokens that a step can yield, None where that is not known."""
+        if self.blocks or self.num_steps is None:
+            return self.window
+        return min(self.num_steps + 1, self.window or self.num_steps + 1)
+
+
+_BLOCKS = ("DFLASH", "DSPARK", "NGRAM")
+
+
+def _drafts_blocks(setup: Setup | None) -> bool:
+    return setup is not None and setup.algorithm in _BLOCKS
 
 
 def _boot_run(setup: Setup) -> Run | None:
@@ -81,7 +98,8 @@ def _boot_run(setup: Setup) -> Run | None:
         speculative=whole.speculative,
         num_steps=steps if whole.speculative else None,
         window=window if whole.speculative else None,
-        chain=topk in (None, 1),
+        chain=topk in (None, 1) and not _drafts_blocks(setup),
+        blocks=_drafts_blocks(setup),
         tok_s=whole.tok_s,
         samples=(whole.tok_s,) if whole.tok_s else (),
         accept_len=whole.accept_len,
@@ -145,7 +163,8 @@ def _row_run(case: Case, row: Measured) -> Run:
         speculative=speculative,
         num_steps=steps if speculative else None,
         window=window if speculative else None,
-        chain=topk in (None, 1),
+        chain=topk in (None, 1) and not _drafts_blocks(setup),
+        blocks=_drafts_blocks(setup),
         tok_s=tok_s,
         samples=row.tok_s or ((tok_s,) if tok_s else ()),
         accept_len=row.accept_len if speculative else None,
@@ -230,7 +249,8 @@ def _with_setup(run: Run) -> Run:
         run,
         num_steps=run.setup.number(NUM_STEPS),
         window=run.setup.window,
-        chain=run.setup.number(TOPK) in (None, 1),
+        chain=run.setup.number(TOPK) in (None, 1) and not _drafts_blocks(run.setup),
+        blocks=_drafts_blocks(run.setup),
     )
 
 

@@ -271,7 +271,9 @@ class LogReader:
         following = _WORN[self._worn + 1 :]
         if following and self._looked > following[0][0]:
             self._worn += 1
-            said = f"after {following[0][0]:,} lines of trouble only {following[0][2]} are read"
+            said = (
+                f"after {following[0][0]:,} lines that may matter only {following[0][2]} are read"
+            )
             self._problem(line, said, last=True)
         parts = take_apart(text[:_LOOKED_TEXT])
         boot = self._boots[-1]

@@ -291,17 +291,17 @@ def degenerate_output(case: Case) -> Finding | None:
                 "Measure acceptance on prompts whose answers do not loop.",
             )
     for run in speculative_runs(case):
-        if run.accept_len is None or not run.num_steps or not run.chain:
+        if run.accept_len is None or not run.num_steps:
             continue
-        most = run.num_steps + 1
-        if run.window is not None:
-            most = min(most, run.window)
+        if not run.chain and run.num_steps < 2:
+            continue  # one of several first tokens is often right
+        most = run.most or run.num_steps + 1
         if run.accept_len <= 0.95 * most or (run.drafts is not None and run.drafts < 50):
             continue
         return Finding(
             "degenerate-output",
             "medium",
-            "likely",
+            "likely" if run.chain else "possible",
             f"{run.label}: accept length {run.accept_len:.2f} of at most {most}: the target is "
             "probably looping, or the prompts repeat.",
             run.evidence,

@@ -91,18 +91,18 @@ def speculation_cannot_win(case: Case) -> Finding | None:
     """The break-even accept length is above the most a step can yield."""
     for base, run in against_baseline(case):
         found = _break_even(base, run)
-        if found is None or not run.window or not run.chain:
+        if found is None or not run.most or not (run.chain or run.blocks or run.num_steps):
             continue
         needed, spec, plain = found
-        if needed <= run.window * 1.005:
+        if needed <= run.most * 1.005:
             continue
-        top = ceiling_tok_s(run.window, spec, run.running)
+        top = ceiling_tok_s(run.most, spec, run.running)
         return Finding(
             "speculation-cannot-win",
             "critical",
             "likely",
             f"{run.label}: a step takes {spec:.1f} ms against {plain:.1f} ms plain, so break-even "
-            f"is an accept length of {needed:.2f}, above the {run.window} a step can yield: even "
+            f"is an accept length of {needed:.2f}, above the {run.most} a step can yield: even "
             f"a perfect draft reaches {top:.0f} tok/s of {base.tok_s:.4g}.",
             (*base.evidence, *run.evidence),
             "Cut the cost of a step first (see step-overhead-unexplained); more draft steps raise "

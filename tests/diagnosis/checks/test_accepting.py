@@ -247,3 +247,28 @@ def test_a_servers_own_averages_show_uneven_ranks(lengths: tuple[float, ...], fi
     if found is not None:
         assert found.confidence == "likely"
         assert found.settled_by
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "steps", "topk", "tokens", "length", "full"),
+    [
+        ("EAGLE3", 3, 4, 16, 3.95, True),
+        ("EAGLE3", 3, 4, 16, 3.5, False),
+        ("EAGLE3", 1, 8, 8, 1.93, False),
+        ("DFLASH", 1, 1, 16, 4.2, False),
+        ("NGRAM", 1, 1, 12, 3.1, False),
+    ],
+)
+def test_depth_bounds_a_tree_as_well_and_a_block_not_at_all(
+    make: Any, algorithm: str, steps: int, topk: int, tokens: int, length: float, full: bool
+) -> None:
+    args = make.args(steps, topk, tokens, speculative_algorithm=algorithm)
+    case = make.case(boots=[make.boot(make.stretch([length] * 30), args=args)])
+    found = checks.degenerate_output(case)
+    assert (found is not None) == full
+    assert found is None or found.confidence == "possible"
+    weak = make.case(
+        boots=[make.boot(make.stretch([1.2] * 30), args=args)], training=Training(val_accuracy=0.8)
+    )
+    expected = algorithm == "EAGLE3" and topk == 1
+    assert (checks.acceptance_below_training(weak) is not None) == expected

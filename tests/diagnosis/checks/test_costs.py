@@ -48,6 +48,20 @@ def test_runs_at_another_load_are_not_compared(make: Any) -> None:
     assert checks.slower_than_baseline(make.case(runs=rows)) is None
 
 
+@pytest.mark.parametrize(("steps", "topk", "window", "wins"), [(3, 4, 16, False), (7, 4, 16, True)])
+def test_a_tree_yields_no_more_than_its_depth_and_one(
+    make: Any, steps: int, topk: int, window: int, wins: bool
+) -> None:
+    tree = Measured(
+        "tree", "t", speculative=True, num_steps=steps, topk=topk, draft_tokens=window,
+        tok_s=(60.0,), accept_len=2.8, running=1,
+    )  # fmt: skip
+    plain = Measured("plain", "t", speculative=False, tok_s=(100.0,), running=1)
+    found = checks.speculation_cannot_win(make.case(runs=[plain, tree]))
+    assert (found is None) == wins
+    assert found is None or "above the 4 a step can yield" in found.statement
+
+
 def test_each_run_is_set_against_the_plain_run_at_its_load(make: Any) -> None:
     def row(label: str, speculative: bool, tok_s: float, running: int) -> Measured:
         length = 2.3 if speculative else None
