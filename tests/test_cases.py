@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -120,3 +121,27 @@ def test_a_real_faulty_capture_shows_its_fault(shared: Path, name: str) -> None:
     files = [p for p in sorted(captures(shared).glob(f"{name}*")) if p.suffix != ".json"]
     found = diagnose(build_case([Input(p.name, p) for p in files]))
     assert FAULTY[name] in {f.code for f in found.findings}
+
+
+NAMES = {
+    *("requested_draft_tokens", "effective_draft_tokens", "window_candidates", "accept_len"),
+    *("drafts", "step_ms", "baseline_step_ms", "break_even_accept_len", "ceiling_tok_s"),
+    *("ms_per_draft_step", "expected_accept_len", "first_position_acceptance"),
+    *("conditional_after_first", "captured_layers"),
+}
+
+
+def test_every_figure_that_is_promised_is_given_where_it_can_be_computed() -> None:
+    seen = {name for folder in CASES for name in answer(folder)[1].values}
+    assert seen >= NAMES
+    (story,) = [folder for folder in CASES if folder.name == "09-kimi-k25-story"]
+    assert NAMES - set(answer(story)[1].values) == {"window_candidates"}
+
+
+def test_every_figure_of_an_answer_is_explained() -> None:
+    page = (Path(__file__).parents[1] / "docs" / "check-json.md").read_text()
+    told = set(re.findall(r"`([a-z0-9_]+)`", page))
+    for folder in CASES:
+        for name in answer(folder)[1].values:
+            base = re.sub(r"_\d+_\d+_\d+\w*$", "_0_5_13", name).removeprefix("requested_")
+            assert {name, base} & told, (folder.name, name)

@@ -364,6 +364,21 @@ class Profile:
     deep_run: Run | None = None
     positions: Positions | None = None
 
+    @property
+    def after_first(self) -> float | None:
+        """Conditional acceptance after the first position, each position by how often it is
+        reached; None for one position alone."""
+        first, rest = self.conditional[0], self.conditional[1:]
+        if not rest or not self.measured:
+            return rest[0] if rest else None
+        # Positions rarely reached are noise, so later ones count only while drafts reach them.
+        reach, weight, total = first, 0.0, 0.0
+        for rate in rest:
+            weight += reach
+            total += reach * rate
+            reach *= rate
+        return total / weight if weight else rest[0]
+
 
 @lru_cache(maxsize=16)
 def profile(case: Case) -> Profile | None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import statistics
 from functools import lru_cache
 from typing import Any
 
@@ -22,6 +24,7 @@ from specdebug.diagnosis.checks.draft_files import header_alone, report_of, serv
 from specdebug.diagnosis.checks.serving import SPEC_LIMITS, asked_concurrency, reset_notices
 from specdebug.diagnosis.decode import (
     WindowReading,
+    busy_indices,
     rate_windows,
     summary_of,
     window_reading,
@@ -119,6 +122,8 @@ def _arguments(case: Case) -> dict[str, Any]:
             out["max_running_requests"] = SPEC_LIMITS[0]
         known = release_knowledge(setup)
         out["release"] = str(known.release) if known.release else None
+        backend = setup.in_force("attention_backend")
+        out["attention_backend"] = str(backend.value) if backend and backend.value else None
     else:
         out["release"] = case.engine_version.value if case.engine_version else None
         out["num_steps"] = main.num_steps if main is not None else None
@@ -146,6 +151,7 @@ def _measured(case: Case) -> dict[str, Any]:
         return {**out, "tok_s": plain.tok_s, "running_requests": plain.running} if plain else out
     known = next((r for r in speculative_runs(case) if r.accept_len), main)
     out["accept_len"] = main.accept_len or known.accept_len
+    out["accept_rate"] = _accept_rate(case, main)
     out["tok_s"] = main.tok_s
     if main.running_known:
         out["running_requests"] = main.running
@@ -168,6 +174,21 @@ def _measured(case: Case) -> dict[str, Any]:
         out["client_tok_s"] = clients[0].tok_s if clients else None
         out["server_tok_s"] = servers[0].tok_s if servers else None
     return out
+
+
+def _accept_rate(case: Case, main: Run) -> float | None:
+    """The rate as it reads: the middle of the busy lines, or the row's own. Its definition depends
+    on the release."""
+    if main.setup is not None and main.setup.boot is not None:
+        rates = [
+            s.accept_rate[i]
+            for s in main.setup.boot.stretches
+            for i in busy_indices(s)
+            if not math.isnan(s.accept_rate[i])
+        ]
+        return statistics.median(rates) if rates else None
+    rows = (r.accept_rate for r in case.measured if r.accept_len == main.accept_len)
+    return next((rate for rate in rows if rate is not None), None)
 
 
 def _costs(case: Case) -> dict[str, Any]:
@@ -215,6 +236,7 @@ def _acceptance(case: Case) -> dict[str, Any]:
     found, main = profile(case), primary(case)
     if found is not None:
         out["first_position_acceptance"] = found.conditional[0]
+        out["conditional_after_first"] = found.after_first
         if found.measured:
             out["conditional_acceptance"] = list(found.conditional)
         elif len(found.conditional) > 1:

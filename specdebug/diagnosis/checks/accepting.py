@@ -209,24 +209,13 @@ def acceptance_below_reference(case: Case) -> Finding | None:
 def acceptance_collapses(case: Case) -> Finding | None:
     """Healthy first position, and less than 0.6 of it afterwards."""
     found = profile(case)
-    if found is None or len(found.conditional) < 2:
+    after = found.after_first if found is not None else None
+    if found is None or after is None:
         return None
-    first, rest = found.conditional[0], found.conditional[1:]
-    if first < 0.5:
+    first = found.conditional[0]
+    if first < 0.5 or after >= 0.6 * first:
         return None
-    if found.measured:
-        # Positions rarely reached are noise, so later ones count only while drafts reach them.
-        reach, weight, total = first, 0.0, 0.0
-        for rate in rest:
-            weight += reach
-            total += reach * rate
-            reach *= rate
-        after = total / weight if weight else rest[0]
-        if found.drafts and found.drafts * first < 30:
-            return None
-    else:
-        after = rest[0]
-    if after >= 0.6 * first:
+    if found.measured and found.drafts and found.drafts * first < 30:
         return None
     how = (
         f"by position ({found.positions.formula})"
