@@ -177,12 +177,17 @@ class Prediction:
             float("inf") if self.high is None else self.high,
         )
 
+    @property
+    def named(self) -> str:
+        """The metric in the field's words."""
+        return METRIC_NAMES.get(self.metric, self.metric)
+
     def __str__(self) -> str:
         if self.direction == "within":
             low, high = self.interval
-            return f"{self.metric} at {low:g} to {high:g} times {self.baseline}"
+            return f"{self.named} at {low:g} to {high:g} times {self.baseline}"
         way = "rises" if self.direction == "up" else "falls"
-        return f"{self.metric} {way} by more than {100 * self.margin:g} % against {self.baseline}"
+        return f"{self.named} {way} by more than {100 * self.margin:g} % against {self.baseline}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,7 +219,7 @@ def prediction_verdict(
     """
     if not run or not baseline:
         which = "the run" if not run else prediction.baseline
-        return PredictionVerdict("undecided", f"{prediction.metric} of {which} was not measured.")
+        return PredictionVerdict("undecided", f"{prediction.named} of {which} was not measured.")
     few = min(len(run), len(baseline)) < 3
     assumed = few and pooled_cv is None and assumed_cv is not None
     outcome = compare(
@@ -226,7 +231,7 @@ def prediction_verdict(
         effect=max(prediction.margin, EFFECT),
         extra=extra,
         invalid=invalid,
-        what=prediction.metric,
+        what=prediction.named,
     )
     if outcome.low is None or outcome.high is None:
         return PredictionVerdict("undecided", outcome.sentence, outcome)

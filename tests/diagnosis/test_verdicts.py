@@ -190,3 +190,11 @@ def test_undecided_names_the_repeats_for_the_registered_margin() -> None:
     found = prediction_verdict(predicted, (100.0, 112.0, 119.0), (100.0, 104.0, 97.0))
     assert found.outcome == "undecided"
     assert "a change of 10 %" in found.reason
+
+
+def test_a_prediction_speaks_of_figures_in_the_fields_words() -> None:
+    for metric, words in (("tok_s", "throughput"), ("accept_len", "accept length")):
+        prediction = Prediction(metric=metric, baseline="R0", direction="up")
+        assert str(prediction) == f"{words} rises by more than 2 % against R0"
+        told = prediction_verdict(prediction, baseline=[], run=[1.0]).reason
+        assert told == f"{words} of R0 was not measured."
