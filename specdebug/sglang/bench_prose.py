@@ -115,6 +115,12 @@ _OUTPUT = regex(r"(?i)\b(?:output|decode|generat\w+)\b")
 _GENERIC = regex(
     r"(?i)\btok\w*\s*/|throughput|tok\w* per|^(?:output|generat\w+|decode|speed|result)s?\W*$"
 )
+# What stands between a run's name and its speed.
+_SAYING = regex(
+    r"(?i)(?:^|(?<=\s))(?:(?:we|i|it|that|this|you)\s+)?(?:(?:now|still|only|then|just)\s+)?"
+    r"(?:gets?|got|sees?|saw|is|was|are|gives?|gave|runs?|reach(?:es|ed)?|has|had|do(?:es)?)"
+    r"(?:\s+(?:about|around|only|at|just|now))*$"
+)
 _QUOTED = regex(r"^(?:>\s*)+|^[-*\u2022]\s+")
 
 
@@ -135,7 +141,9 @@ def _label(line: str) -> str | None:
         label = (
             plain[: speed.start()].rstrip(" (:=-\u2013\u2014\u2192~\u2248") or plain[speed.end() :]
         )
-    label = label.strip(" -*|,.;:")
+    # "Hi, this is 0.5.12. No draft we get" calls its run "No draft"; "it is" calls it nothing.
+    label = re.split(r"(?<=[.!?;])\s+", label.strip())[-1]
+    label = _SAYING.sub("", label).strip(" -*|,.;:") or "this run"
     named = 1 < len(label) <= _LONGEST_LABEL and not _GENERIC.search(label)
     return label if named else None
 

@@ -97,3 +97,17 @@ def test_a_sentence_within_json_is_no_figure() -> None:
 def test_a_sentence_is_no_name_of_a_run() -> None:
     (run,) = runs("after " + "a great many words about it " * 5 + "we saw 71 tok/s\n")
     assert (run.label, run.output_tok_s) == (None, 71.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("hey, release 0.5.12. no draft we get ~90 tok/s at bs1", "no draft"),
+        ("eagle3 draft gives 61 tok/s", "eagle3 draft"),
+        ("steps 3 was 46.7 tok/s", "steps 3"),
+        ("it now runs at 55 tok/s", "this run"),
+    ],
+)
+def test_what_is_said_between_name_and_speed_is_no_part_of_the_name(line: str, name: str) -> None:
+    first = "plain 100 tok/s\n" if name != "no draft" else ""
+    assert runs(first + line + ", accept length 1.7\nother 50 tok/s\n")[bool(first)].label == name
