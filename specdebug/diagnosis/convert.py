@@ -15,7 +15,9 @@ from specdebug.diagnosis.facts import (
     Training,
 )
 from specdebug.sglang import vllm
+from specdebug.sglang.bench_prose import told_by_label
 from specdebug.sglang.flags import LaunchCommand
+from specdebug.sglang.log_line import engine_free
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 from specdebug.sglang.server_info import ServerInfo
@@ -79,6 +81,10 @@ _KEYED = regex(
 _CALLED = regex(
     r"\b(speculative_[a-z_]+|max_running_requests)\s*=\s*[\"']?([\w./-]*[\w/])[\"']?\s*[,)]"
 )
+# The same in a sentence, by the engine's names or by the short ones.
+_NAMED = regex(r"\b(speculative_(?:num_steps|eagle_topk|num_draft_tokens))\s*[=:]?\s*(\d{1,3})\b")
+_SHORT = ("num_steps", "topk", "requested_draft_tokens")
+_ENGINES_NAME = ("speculative_num_steps", "speculative_eagle_topk", "speculative_num_draft_tokens")
 # Beside these the keys are effective arguments, not asked ones.
 _EFFECTIVE = ("server_args=", "ServerArgs(", "internal_states")
 
@@ -99,10 +105,33 @@ def quoted_flags(text: str, source: str) -> Launch | None:
                 continue  # the placeholder of a page of help
             value = int(raw) if raw.isdigit() else raw
             requested.setdefault(name, Fact(value, source, number, match.group(0).strip()))
+    requested = requested or (_told_flags(text, source) if keyed else {})
     if not requested:
         return None
     first = next(iter(requested.values()))
     return Launch(source, first.line, first.text, FRAGMENT, requested)
+
+
+def _told_flags(text: str, source: str) -> dict[str, Fact]:
+    """Steps, topk and draft tokens where words name all three ("steps 1, topk 1, draft 16").
+
+    By short names one line must hold them, by the engine's own names the text. A line with a speed
+    or a cell is a run of its own, and not what was asked of this server.
+    """
+    named: dict[str, Fact] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        if len(line) > 400 or "|" in line or "/s" in line or not engine_free(line):
+            continue
+        told = told_by_label(line)
+        if all(name in told for name in _SHORT):
+            return {
+                key: Fact(told[name], source, number, line.strip())
+                for key, name in zip(_ENGINES_NAME, _SHORT, strict=True)
+            }
+        for match in _NAMED.finditer(line):
+            value = Fact(int(match[2]), source, number, match[0])
+            named.setdefault(match[1], value)
+    return named if len(named) == len(_SHORT) else {}
 
 
 def state(info: ServerInfo, source: str) -> ServerState:

@@ -35,7 +35,7 @@ def read_log(found: Gathered, given: Input) -> str:
         raise Unusable("no server start, decode line or error of a known engine in it")
     found.boots += boots
     start = small[:START] if small is not None else content.decoded(content.head(given)[:START])
-    quoted = log.is_excerpt and "--speculative-" in start
+    quoted = log.is_excerpt and ("peculative" in start or "step" in start)
     if "launch_server" in start or "sglang serve" in start or quoted:
         read_launches(found, given.name, start)
     elif log.is_excerpt:
