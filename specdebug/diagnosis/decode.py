@@ -105,7 +105,7 @@ def summarise(boot: Boot, stretch: Stretch, interval: int = DECODE_LOG_INTERVAL)
         accept_len=math.fsum(a * w for a, w in lengths) / weight if weight else None,
         step_ms=series.median(times),
         tok_s=series.median([stretch.throughput[i] for i in kept]) or None,
-        running=series.median([stretch.running[i] for i in kept]),
+        running=None if stretch.assumed else series.median([stretch.running[i] for i in kept]),
         running_max=max((stretch.running[i] for i in busy), default=0.0),
         queue_max=max((stretch.queue[i] for i in busy), default=0.0),
         drafts=round(

@@ -106,7 +106,7 @@ class Stretch:
     throughput in tokens per second of that rank, tokens in KV-cache tokens, lines 1-based.
     texts: verbatim lines by line number, where the input was small enough to keep them. every:
     one line in `every` was kept of a long log. drafts: verifications behind each line, where the
-    engine counts them (vLLM).
+    engine counts them (vLLM). assumed: running and queue are not told; one request, none waiting.
     """
 
     rank: str
@@ -121,6 +121,7 @@ class Stretch:
     texts: Mapping[int, str] = field(default_factory=dict)
     every: int = 1
     drafts: Sequence[float] = ()
+    assumed: bool = False
 
     def __len__(self) -> int:
         return len(self.lines)

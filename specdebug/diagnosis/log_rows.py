@@ -123,6 +123,7 @@ def vllm_boot(log: VllmLog, source: str) -> tuple[Boot, Positions | None]:
                 _zeros(_figures(columns["tok_s"])),
                 {spec.line: spec.text.strip()[:400] for spec in log.spec},
                 drafts=counted if all(counted) else (),
+                assumed=not log.throughput,
             ),
         )
         if lines

@@ -160,7 +160,8 @@ def _measured(case: Case) -> dict[str, Any]:
         parts = [p for p in summary_of(main.setup.boot) if p.accept_len is not None]
         if len(parts) > 1:
             out["accept_len_by_rank"] = {p.rank: p.accept_len for p in parts}
-        out["queue_requests"] = max((p.queue_max for p in parts), default=None)
+        told = [p.queue_max for p in parts if p.running is not None]
+        out["queue_requests"] = max(told, default=None)
     counted = chunk_counted(case)
     measured = [r for r in runs(case) if r.tok_s and r.speculative]
     clients = [r for r in measured if r.origin == "row" and r.counted_by == "client"]

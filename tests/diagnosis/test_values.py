@@ -29,3 +29,15 @@ def test_one_input_with_few_drafts_is_named_once() -> None:
     found = diagnose(build_case([Input("folder/pasted.txt", VLLM)])).findings
     few = next(f for f in found if f.code == "too-few-samples")
     assert few.statement.count("pasted.txt") == 1
+
+
+def test_requests_running_and_waiting_are_named_only_where_the_log_tells_of_them() -> None:
+    engine = (
+        b"INFO 01-19 11:30:39 [loggers.py:1] Engine 000: Avg prompt throughput: 1.0 tokens/s, "
+        b"Avg generation throughput: 80.0 tokens/s, Running: 3 reqs, Waiting: 2 reqs, "
+        b"GPU KV cache usage: 1.0%\n"
+    )
+    silent = diagnose(build_case([Input("vllm.log", VLLM * 3)])).values
+    assert {"running_requests", "queue_requests"}.isdisjoint(silent)
+    told = diagnose(build_case([Input("vllm.log", (engine + VLLM) * 3)])).values
+    assert (told["running_requests"], told["queue_requests"]) == (3, 2)
