@@ -125,7 +125,7 @@ _QUOTED = regex(r"^(?:>\s*)+|^[-*\u2022]\s+")
 
 
 # A sentence within JSON is somebody's note on the figures, not the figures.
-_MEMBER = regex(r'"[\w. -]{1,80}"\s*:')
+_MEMBER = regex(r"""[\[{\s]*["'][\w. -]{1,80}["']\s*:""")
 _LONGEST_LABEL = 80
 _ONE_AT_A_TIME = regex(r"(?i)one request at a time|concurrency of 1\b|single request")
 _SAYS = regex(r"(?i)\d|one request|single request")  # no line without either says a figure

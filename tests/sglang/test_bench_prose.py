@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from specdebug.sglang.bench_prose import told_by_label
+from specdebug.sglang.bench_prose import client_report, told_by_label
 from specdebug.sglang.benches import BenchRun, read_benches
 
 
@@ -111,3 +111,16 @@ def test_a_sentence_is_no_name_of_a_run() -> None:
 def test_what_is_said_between_name_and_speed_is_no_part_of_the_name(line: str, name: str) -> None:
     first = "plain 100 tok/s\n" if name != "no draft" else ""
     assert runs(first + line + ", accept length 1.7\nother 50 tok/s\n")[bool(first)].label == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{"model_path": "m", "last_gen_throughput": 71.2, "avg_spec_accept_length": 1.0}',
+        "[{'avg_spec_accept_length': 1.0, 'throughput': 71.2}]",
+        '  "avg_spec_accept_length": 1.0,',
+    ],
+)
+def test_members_of_an_object_are_no_clients_report(line: str) -> None:
+    assert client_report([line], lambda _: False) == []
+    assert client_report(["throughput: 71.2, accept length 1.0"], lambda _: False)
