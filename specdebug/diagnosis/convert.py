@@ -172,13 +172,16 @@ def training(value: object, source: str) -> tuple[Training | None, str | None]:
         return None, None
     if not isinstance(value, Mapping):
         return None, f"training must be an object, not {json.dumps(value)[:60]}"
-    accuracy, problem = value.get("val_accuracy"), None
+    accuracy = value.get("val_accuracy")
+    problems: list[str] = []
     if isinstance(accuracy, int | float) and not isinstance(accuracy, bool):
         accuracy = accuracy / 100 if 1 < accuracy <= 100 else accuracy
         if not 0 < accuracy < 1:
-            accuracy, problem = None, f"training.val_accuracy {accuracy} is no fraction"
+            problems.append(f"training.val_accuracy {accuracy} is no fraction")
+            accuracy = None
     elif accuracy is not None:
-        accuracy, problem = None, "training.val_accuracy is no number"
+        problems.append(f"training.val_accuracy {json.dumps(accuracy)[:60]} is no number")
+        accuracy = None
     features = value.get("features")
     kept: tuple[Feature, ...] | None = None
     if isinstance(features, list | tuple) and features:
@@ -186,9 +189,10 @@ def training(value: object, source: str) -> tuple[Training | None, str | None]:
         kept = tuple(f for f in read if f is not None)
         if len(kept) < len(features):
             kept = None
-            problem = f'training.features {features} may hold "embed" and layer numbers only'
+            said = f'training.features {features} may hold "embed" and layer numbers only'
+            problems.append(said)
     samples = value.get("samples")
     return (
         Training(source, accuracy, kept, samples if isinstance(samples, int) else None),
-        problem,
+        "; ".join(problems) or None,
     )

@@ -177,10 +177,9 @@ def _json(name: str, text: str, cut: bool) -> Recognised | None:
         if any(sign in text for sign in _LOG_SIGNS) or _STAMP.search(text):
             return None
         if isinstance(error, json.JSONDecodeError) and '"' in text:
-            return Recognised(
-                "unusable",
-                f"{name} is broken JSON: {error.msg} at line {error.lineno} column {error.colno}",
-            )
+            where = f"at line {error.lineno} column {error.colno}"
+            said = error.msg.removesuffix(" at")
+            return Recognised("unusable", f"{name} is broken JSON: {said} {where}")
         return None
     return of_value(value)
 

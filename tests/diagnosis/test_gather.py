@@ -471,3 +471,15 @@ def test_the_story_told_in_four_lines_is_understood() -> None:
     assert "R3" in found.missing.input
     overheard = next(f for f in found.findings if f.code == "effective-window-inferred")
     assert overheard.severity == "info"  # the override says it already
+
+
+def test_everything_that_is_wrong_with_the_training_notes_is_named_at_once() -> None:
+    notes = {"training": {"val_accuracy": "high", "features": ["x", 3]}}
+    case = build_case([text("notes.json", notes), text("b.log", COMMAND)])
+    (said,) = [i.unusable for i in case.inputs if i.unusable]
+    assert 'val_accuracy "high" is no number' in said
+    assert "['x', 3] may hold" in said
+    fine = {"training": {"val_accuracy": 74.7, "features": ["embed", 3]}}
+    case = build_case([text("notes.json", fine), text("b.log", COMMAND)])
+    assert not any(i.unusable for i in case.inputs)
+    assert case.training.val_accuracy == 0.747
