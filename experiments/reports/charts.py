@@ -59,6 +59,8 @@ def courses(
         base.mark_line(strokeWidth=1).encode(detail=["stretch:N", "rank:N"]),
         base.mark_circle(size=18).encode(tooltip=tip).add_params(zoom),
     ]
+    if len(rows):
+        layers.append(_names(rows, metric, order))
     if reference is not None:
         layers += _rule(reference, says)
     with alt.theme.enable("none"):
@@ -93,10 +95,21 @@ def _thinned(samples: pd.DataFrame, metric: str) -> tuple[pd.DataFrame, str]:
     return means.reset_index()[kept].round(4), f"{words} (mean of {width} lines a point)"
 
 
+def _names(rows: pd.DataFrame, metric: str, order: list[str]) -> Any:
+    """Each run's label at the end of its line, in its colour."""
+    import altair as alt
+
+    last = rows.loc[rows.groupby("run")["second"].idxmax(), ["run", "second", metric]]
+    mark = alt.Chart(last).mark_text(align="right", dy=-9, fontSize=12, fontWeight="bold")
+    return mark.encode(
+        x="second:Q", y=f"{metric}:Q", text="run:N", color=alt.Color("run:N", sort=order)
+    )
+
+
 def _rule(value: float, says: str) -> list[Any]:
-    """A dashed rule across the chart with its words at the edge."""
+    """A dashed rule across the chart with its words where it begins: lines are named at their ends."""
     import altair as alt
 
     mark = alt.Chart(alt.InlineData(values=[{}])).encode(y=alt.datum(value))
-    text = mark.mark_text(align="right", baseline="bottom", dy=-3, text=says, fontSize=11)
-    return [mark.mark_rule(strokeDash=[5, 3]), text.encode(x=alt.value("width"))]
+    text = mark.mark_text(align="left", baseline="bottom", dx=4, dy=-3, text=says, fontSize=11)
+    return [mark.mark_rule(strokeDash=[5, 3]), text.encode(x=alt.value(0))]

@@ -55,6 +55,16 @@ def test_each_run_begins_at_its_own_first_line() -> None:
     ]
 
 
+def test_each_line_carries_its_label_at_its_end() -> None:
+    import pandas as pd
+
+    two = pd.concat([frame(4), frame(3, "R2", t=[5000.0, 5001.0, 5002.0])], ignore_index=True)
+    found = charts.courses(two, "tok_s")
+    (layer,) = (part for part in found["layer"] if "text" in part["encoding"])
+    last = found["datasets"][layer["data"]["name"]]
+    assert [(row["run"], row["second"]) for row in last] == [("R1", 3), ("R2", 2)]
+
+
 def test_lines_without_the_figure_are_left_out() -> None:
     gaps = [None if i == 4 else 1.5 for i in range(10)]
     assert len(values(charts.courses(frame(10, accept_len=gaps), "accept_len"))) == 9
@@ -89,7 +99,8 @@ def test_the_baseline_is_a_rule_with_its_words() -> None:
         "baseline R0",
         {"datum": 90.0},
     )
-    assert len(charts.courses(frame(4), "tok_s")["layer"]) == 2
+    without = charts.courses(frame(4), "tok_s")["layer"]
+    assert [layer["mark"]["type"] for layer in without] == ["line", "circle", "text"]
 
 
 def test_a_spec_brings_no_colours_of_its_own() -> None:
