@@ -107,7 +107,7 @@ def _names(rows: pd.DataFrame, metric: str, order: list[str]) -> Any:
 
 
 def _rule(value: float, says: str) -> list[Any]:
-    """A dashed rule across the chart with its words where it begins: lines are named at their ends."""
+    """A dashed rule across with its words where it begins: lines are named at their ends."""
     import altair as alt
 
     mark = alt.Chart(alt.InlineData(values=[{}])).encode(y=alt.datum(value))
