@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 from specdebug.sglang.patterns import regex
@@ -241,6 +242,9 @@ def _side_by_side(
     return out
 
 
+_MOST_FIGURES = 40  # a run has no more figures; a longer table has its runs in rows
+
+
 def _turned(lines: list[str], split: Callable[[str], list[str] | None]) -> list[Found]:
     """Runs of a table that has a row for each figure and a column for each run."""
     out: list[Found] = []
@@ -250,8 +254,9 @@ def _turned(lines: list[str], split: Callable[[str], list[str] | None]) -> list[
         if not header or not 2 < len(header) + 1 <= 12 or any(map(value_of, header)):
             at += 1
             continue
-        block = list(_block(lines, at + 1, split, len(header)))
-        titles = _columns(["", *(cells[0] for _, cells in block)]) if block else None
+        block = list(islice(_block(lines, at + 1, split, len(header)), _MOST_FIGURES + 1))
+        few = 0 < len(block) <= _MOST_FIGURES
+        titles = _columns(["", *(cells[0] for _, cells in block)]) if few else None
         if titles is None:
             at += 1
             continue

@@ -20,6 +20,10 @@ SHAPES = {
     "flags without backslash": "--a b\n",
     "table rows": "| a | b |\n",
     "YAML keys": "- a: b\n",
+    "rows without a figure": "| a step | b | c |\n",
+    "dicts of Python": "{'a': 1} ",
+    "open dicts of Python": "{'a': [\n",
+    "broken decode lines": "Decode batch, #running-req: 1,\n token usage: 0.1,\n",
 }
 
 
