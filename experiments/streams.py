@@ -45,7 +45,7 @@ _ROOM = Prepared(
     )
 )
 _POINTS = Prepared(lambda chunk: PointChunk.objects.only("data").filter(pk=chunk))
-_STREAM = Prepared(lambda run, writer: PointStream.objects.filter(run=run, writer=writer), values=2)
+_STREAM = Prepared(lambda run, writer: PointStream.objects.filter(run=run, writer=writer))
 
 
 class Gap(Refused):

@@ -17,7 +17,6 @@ _MEASURED = Prepared(
     lambda slug, number: Run.objects.only(
         "number", "state", "by_script", "plan", "investigation"
     ).filter(investigation__slug=slug, number=number),
-    values=2,
 )
 
 

@@ -12,6 +12,7 @@ from experiments.models import ConfigChange, ConfigEntry, Repeat, Run
 from experiments.queries.comparable import ratios
 from experiments.queries.dossier import RunFacts, grouped
 from experiments.queries.figures import figures_of
+from experiments.queries.prepared import Prepared
 
 FEWEST, MOST = 2, 8
 # Runs offered for adding: those of the same investigations, the newest first.
@@ -87,16 +88,24 @@ def compared(names: Sequence[str], baseline: str = "") -> Compared:
 
 def _runs(keys: Sequence[tuple[str, int]]) -> list[Run]:
     wanted = Q(pk__in=[])
-    for slug, number in keys[: 4 * MOST]:
-        wanted |= Q(investigation__slug=slug, number=number)
+    numbers = grouped(keys[: 4 * MOST], lambda key: key[0])
+    for slug, named in numbers.items():
+        wanted |= Q(investigation__slug=slug, number__in=[number for _, number in named])
     return list(Run.objects.filter(wanted).select_related("investigation").defer("server_info"))
 
 
+_REPEATS = Prepared(lambda *runs: Repeat.objects.filter(run__pk__in=runs))
+_CONFIG = Prepared(lambda *runs: ConfigEntry.objects.filter(run__pk__in=runs))
+_CHANGES = Prepared(lambda *runs: ConfigChange.objects.filter(run__pk__in=runs))
+
+
 def _facts(rows: Sequence[Run], base: Run | None) -> tuple[RunFacts, ...]:
+    if not rows:
+        return ()
     ids = [run.pk for run in rows]
-    repeats = grouped(Repeat.objects.filter(run__in=ids), lambda r: r.run_id)
-    config = grouped(ConfigEntry.objects.filter(run__in=ids), lambda c: c.run_id)
-    changes = grouped(ConfigChange.objects.filter(run__in=ids), lambda c: c.run_id)
+    repeats = grouped(_REPEATS.all(*ids), lambda r: r.run_id)
+    config = grouped(_CONFIG.all(*ids), lambda c: c.run_id)
+    changes = grouped(_CHANGES.all(*ids), lambda c: c.run_id)
     figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in rows}
     against = ratios(rows, figures, base.pk if base is not None else None)
     return tuple(

@@ -28,6 +28,7 @@ from experiments.models import (
 )
 from experiments.queries.comparable import ratios
 from experiments.queries.figures import Figures, figures_of
+from experiments.queries.prepared import Prepared
 
 T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
@@ -169,21 +170,38 @@ def _keys(model: type[Model]) -> tuple[ForeignKey[Any, Any], ...]:
     return tuple(f for f in model._meta.concrete_fields if isinstance(f, ForeignKey))
 
 
+# All that an investigation has, each by the investigation's key.
+_RUNS = Prepared(lambda pk: Run.objects.filter(investigation=pk))
+_REPEATS = Prepared(lambda pk: Repeat.objects.filter(run__investigation=pk))
+_CONFIG = Prepared(lambda pk: ConfigEntry.objects.filter(run__investigation=pk))
+_CHANGES = Prepared(lambda pk: ConfigChange.objects.filter(run__investigation=pk))
+_HYPOTHESES = Prepared(lambda pk: Hypothesis.objects.filter(investigation=pk))
+_LINKS = Prepared(lambda pk: HypothesisLink.objects.filter(origin__investigation=pk).order_by("pk"))
+_PREDICTIONS = Prepared(lambda pk: Prediction.objects.filter(hypothesis__investigation=pk))
+_CHECKS = Prepared(lambda pk: AppliedCheck.objects.filter(hypothesis__investigation=pk))
+_VERDICTS = Prepared(lambda pk: Verdict.objects.filter(hypothesis__investigation=pk))
+_EVENTS = Prepared(lambda pk: Event.objects.filter(investigation=pk))
+_FINDINGS = Prepared(lambda pk: Finding.objects.filter(investigation=pk))
+_TURNS = Prepared(lambda pk: FindingEvent.objects.filter(finding__investigation=pk))
+_EVIDENCE = Prepared(lambda pk: Evidence.objects.filter(investigation=pk).select_related("blob"))
+
+
 def dossier(investigation: Investigation) -> Dossier:
     """All rows of one investigation, 13 queries however large it is."""
-    runs = list(Run.objects.filter(investigation=investigation))
-    repeats = list(Repeat.objects.filter(run__investigation=investigation))
-    config = list(ConfigEntry.objects.filter(run__investigation=investigation))
-    changes = list(ConfigChange.objects.filter(run__investigation=investigation))
-    hypotheses = list(Hypothesis.objects.filter(investigation=investigation))
-    links = list(HypothesisLink.objects.filter(origin__investigation=investigation).order_by("pk"))
-    predictions = list(Prediction.objects.filter(hypothesis__investigation=investigation))
-    checks = list(AppliedCheck.objects.filter(hypothesis__investigation=investigation))
-    verdicts = list(Verdict.objects.filter(hypothesis__investigation=investigation))
-    events = list(Event.objects.filter(investigation=investigation))
-    findings = list(Finding.objects.filter(investigation=investigation))
-    turns = list(FindingEvent.objects.filter(finding__investigation=investigation))
-    evidence = list(Evidence.objects.filter(investigation=investigation).select_related("blob"))
+    pk = investigation.pk
+    runs = _RUNS.all(pk)
+    repeats = _REPEATS.all(pk)
+    config = _CONFIG.all(pk)
+    changes = _CHANGES.all(pk)
+    hypotheses = _HYPOTHESES.all(pk)
+    links = _LINKS.all(pk)
+    predictions = _PREDICTIONS.all(pk)
+    checks = _CHECKS.all(pk)
+    verdicts = _VERDICTS.all(pk)
+    events = _EVENTS.all(pk)
+    findings = _FINDINGS.all(pk)
+    turns = _TURNS.all(pk)
+    evidence = _EVIDENCE.all(pk)
     tie(
         [
             *(investigation, *runs, *repeats, *config, *changes),

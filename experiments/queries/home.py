@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.core.paginator import Page, Paginator
 from django.db.models import Count
@@ -27,6 +26,7 @@ from experiments.queries.comparable import ratios
 from experiments.queries.dossier import SPECULATIVE, RunFacts, grouped
 from experiments.queries.figures import Figures, figures_of
 from experiments.queries.goal import Goal, goal_of
+from experiments.queries.prepared import Prepared
 from specdebug.diagnosis.catalogue import CATALOGUE
 
 PER_PAGE = 10
@@ -83,6 +83,15 @@ class Home:
         return not any(self.states.values())
 
 
+_ALERTS = Prepared(
+    lambda: (
+        Alert.objects.filter(closed_at=None, kind=Alert.Kind.REGRESSION)
+        .select_related("series", "run__investigation")
+        .defer("run__server_info", "run__shown", "run__investigation__context")[:MOST_WORSE]
+    )
+)
+
+
 def home(state: str = Investigation.State.OPEN, page: str = "1") -> Home:
     """The first page; `state`: of the investigations listed, any other word means all."""
     chosen = Investigation.objects.defer("context", "notes", "shown")
@@ -99,11 +108,7 @@ def home(state: str = Investigation.State.OPEN, page: str = "1") -> Home:
         states=states,
         active=active_runs(),
         worse=_worse(timezone.now()),
-        alerts=tuple(
-            Alert.objects.filter(closed_at=None, kind=Alert.Kind.REGRESSION)
-            .select_related("series", "run__investigation")
-            .defer("run__server_info", "run__shown", "run__investigation__context")[:MOST_WORSE]
-        ),
+        alerts=tuple(_ALERTS.all()),
         open_bugs=dict(
             Finding.objects.filter(state=Finding.State.OPEN)
             .order_by()
@@ -114,36 +119,56 @@ def home(state: str = Investigation.State.OPEN, page: str = "1") -> Home:
     )
 
 
+_ACTIVE = Prepared(
+    lambda: (
+        Run.objects.filter(state__in=Run.ACTIVE)
+        .select_related("investigation")
+        .defer("server_info", "argv", "env", "shown", "untried")
+    )
+)
+
+
 def active_runs() -> tuple[Run, ...]:
     """What runs now, then what waits, in the order it was queued."""
-    rows = Run.objects.filter(state__in=Run.ACTIVE).select_related("investigation")
-    rows = rows.defer("server_info", "argv", "env", "shown", "untried")
     return tuple(
-        sorted(rows, key=lambda r: (r.state != Run.State.RUNNING, r.queued_at or r.created_at))
+        sorted(
+            _ACTIVE.all(), key=lambda r: (r.state != Run.State.RUNNING, r.queued_at or r.created_at)
+        )
     )
+
+
+# Of the investigations of a page.
+_RUNS = Prepared(
+    lambda *of: Run.objects.filter(investigation__pk__in=of).only(
+        *("number", "title", "state", "engine", "recorded", "plan", "position", "host"),
+        "investigation",
+    )
+)
+_BUGS = Prepared(
+    lambda *of: (
+        Finding.objects.filter(investigation__pk__in=of, state=Finding.State.OPEN)
+        .only("investigation", "severity")
+        .order_by()
+    )
+)
+_REPEATS = Prepared(lambda *of: Repeat.objects.filter(run__investigation__pk__in=of).order_by())
 
 
 def _rows(investigations: Sequence[Investigation]) -> tuple[HomeRow, ...]:
+    if not investigations:
+        return ()
     keys = [row.pk for row in investigations]
-    runs = list(
-        Run.objects.filter(investigation__in=keys).only(
-            *("number", "title", "state", "engine", "recorded", "plan", "position", "host"),
-            "investigation",
-        )
-    )
-    ids = [run.pk for run in runs]
+    runs = _RUNS.all(*keys)
     by_pk = {row.pk: row for row in investigations}
     for run in runs:
         run.investigation = by_pk[run.investigation_id]
-    repeats = grouped(Repeat.objects.filter(run__in=ids), lambda r: r.run_id)
-    config = grouped(
-        ConfigEntry.objects.filter(run__in=ids, key=SPECULATIVE), lambda entry: entry.run_id
-    )
+    repeats = grouped(_REPEATS.all(*keys), lambda r: r.run_id)
+    # By run, not by investigation: SQLite would read this argument of all runs there are.
+    entries = ConfigEntry.objects.filter(run__in=[run.pk for run in runs], key=SPECULATIVE)
+    config = grouped(entries, lambda entry: entry.run_id)
     open_: dict[int, Counter[str]] = {}
-    for owner, severity in Finding.objects.filter(
-        investigation__in=keys, state=Finding.State.OPEN
-    ).values_list("investigation_id", "severity"):
-        open_.setdefault(owner, Counter())[severity] += 1
+    for bug in _BUGS.all(*keys):
+        open_.setdefault(bug.investigation_id, Counter())[bug.severity] += 1
     figures = {run.pk: figures_of(repeats.get(run.pk, [])) for run in runs}
     owned = grouped(runs, lambda run: run.investigation_id)
     return tuple(
@@ -181,26 +206,36 @@ def _facts(
     ]
 
 
-def _worse(now: datetime) -> tuple[FindingEvent, ...]:
-    """Findings of cost that were opened or came back lately and are open still, newest first."""
-    kinds: Any = (FindingEvent.Kind.OPENED, FindingEvent.Kind.REOPENED)
-    rows = FindingEvent.objects.filter(
-        kind__in=kinds,
-        at__gte=now - RECENT,
-        finding__state=Finding.State.OPEN,
-        finding__code__in=COSTS,
-        finding__severity__in=(Finding.Severity.CRITICAL, Finding.Severity.HIGH),
-    )
-    return tuple(
-        rows.select_related("finding__investigation", "run")
+_WORSE = Prepared(
+    lambda since: (
+        FindingEvent.objects.filter(
+            kind__in=(FindingEvent.Kind.OPENED, FindingEvent.Kind.REOPENED),
+            at__gte=since,
+            finding__state=Finding.State.OPEN,
+            finding__code__in=COSTS,
+            finding__severity__in=(Finding.Severity.CRITICAL, Finding.Severity.HIGH),
+        )
+        .select_related("finding__investigation", "run")
         .only(
             *("at", "finding__code", "finding__severity", "finding__statement"),
             *("finding__investigation__slug", "finding__investigation__title", "run__number"),
         )
         .order_by("-pk")[:MOST_WORSE]
     )
+)
+
+
+def _worse(now: datetime) -> tuple[FindingEvent, ...]:
+    """Findings of cost that were opened or came back lately and are open still, newest first."""
+    return tuple(_WORSE.all(now - RECENT))
 
 
 def _hosts(now: datetime) -> tuple[Host, ...]:
-    rows = Worker.objects.filter(stopped_at=None).order_by("-heartbeat_at")[:MOST_HOSTS]
-    return tuple(Host(row, now - row.heartbeat_at < SILENT, row.gpu_count) for row in rows)
+    return tuple(
+        Host(row, now - row.heartbeat_at < SILENT, row.gpu_count) for row in _LISTENING.all()
+    )
+
+
+_LISTENING = Prepared(
+    lambda: Worker.objects.filter(stopped_at=None).order_by("-heartbeat_at")[:MOST_HOSTS]
+)

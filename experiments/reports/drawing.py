@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
+
+# Not Django's, which asks of each text whether it is one to be translated later: a page of drawings
+# escapes some thousand.
+from html import escape
 
 from django.conf import settings
-from django.utils.html import escape, format_html
+from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
 FILE_WIDTH = 720  # pixels of a drawing that stands alone
@@ -19,14 +23,16 @@ MARGIN = 16
 _VARIABLE = re.compile(r"var\((--[\w-]+)\)")
 
 
-def _attributes(values: dict[str, object]) -> SafeString:
-    return mark_safe(  # noqa: S308 (each value is escaped)
-        "".join(
-            f' {name.rstrip("_").replace("_", "-")}="{escape(v)}"'
-            for name, v in values.items()
-            if v not in (None, "")
-        )
+def _attributes(values: dict[str, object]) -> str:
+    return "".join(
+        f' {_name(name)}="{escape(str(v))}"' for name, v in values.items() if v not in (None, "")
     )
+
+
+@cache
+def _name(name: str) -> str:
+    """An attribute's name, of which there are few, from that of a parameter."""
+    return name.rstrip("_").replace("_", "-")
 
 
 @dataclass
@@ -39,13 +45,11 @@ class Drawing:
     height: float
     says: str
     links: bool = False  # whether its marks lead somewhere: then it is no single picture
-    _marks: list[SafeString] = field(default_factory=list)
+    _marks: list[str] = field(default_factory=list)
 
     def mark(self, tag: str, /, title: str = "", **values: object) -> None:
         inner = f"<title>{escape(title)}</title>" if title else ""
-        self._marks.append(
-            mark_safe(f"<{tag}{_attributes(values)}>{inner}</{tag}>")  # noqa: S308 (escaped)
-        )
+        self._marks.append(f"<{tag}{_attributes(values)}>{inner}</{tag}>")
 
     def rect(
         self, x: float, y: float, width: float, height: float, class_: str, title: str = ""
@@ -89,8 +93,8 @@ class Drawing:
                 "text-anchor": anchor,
             }
         )
-        rest = format_html('<tspan class="more">\u00a0{}</tspan>', more) if more else ""
-        self._marks.append(format_html("<text{}>{}{}</text>", values, words, rest))
+        rest = f'<tspan class="more">\u00a0{escape(more)}</tspan>' if more else ""
+        self._marks.append(f"<text{values}>{escape(words)}{rest}</text>")
 
     def curve(self, x1: float, y1: float, x2: float, y2: float, class_: str) -> None:
         """From one place to another, leaving and arriving upright."""
@@ -107,10 +111,10 @@ class Drawing:
 
     def begin_link(self, address: str, says: str) -> None:
         """What is drawn until `end_link` leads to an address."""
-        self._marks.append(format_html('<a href="{}" aria-label="{}">', address, says))
+        self._marks.append(f'<a href="{escape(address)}" aria-label="{escape(says)}">')
 
     def end_link(self) -> None:
-        self._marks.append(mark_safe("</a>"))
+        self._marks.append("</a>")
 
     def path(self, points: list[tuple[float, float]], class_: str) -> None:
         """A line through points whose x is in per cent and y in pixels; it stretches with x."""
@@ -119,14 +123,10 @@ class Drawing:
 
     def _stretched(self, way: str, class_: str) -> None:
         self._marks.append(
-            format_html(
-                '<svg x="0" y="0" width="100%" height="{h}" viewBox="0 0 100 {h}" '
-                'preserveAspectRatio="none"><path d="{d}" class="{c}" fill="none" '
-                'vector-effect="non-scaling-stroke"/></svg>',
-                h=f"{self.height:g}",
-                d=way,
-                c=class_,
-            )
+            f'<svg x="0" y="0" width="100%" height="{self.height:g}" '
+            f'viewBox="0 0 100 {self.height:g}" preserveAspectRatio="none">'
+            f'<path d="{way}" class="{escape(class_)}" fill="none" '
+            'vector-effect="non-scaling-stroke"/></svg>'
         )
 
     @property

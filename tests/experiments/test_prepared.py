@@ -12,14 +12,13 @@ from django.test.utils import CaptureQueriesContext
 
 from experiments import lifecycle
 from experiments.lifecycle import access
-from experiments.models import ApiToken, Investigation, Role, Run
+from experiments.models import ApiToken, ConfigEntry, Investigation, Role, Run
 from experiments.queries.prepared import Prepared
 
 RUN = Prepared(
     lambda slug, number: Run.objects.select_related("investigation", "hypothesis").filter(
         investigation__slug=slug, number=number
     ),
-    values=2,
 )
 TOKEN = Prepared(
     lambda name: ApiToken.objects.select_related("user", "user__role").filter(name=name)
@@ -66,6 +65,32 @@ def test_columns_that_were_left_out_are_asked_for_when_used(investigation: Inves
         found = OPENED.get(investigation.slug)
     assert "question" not in asked.captured_queries[0]["sql"]
     assert found.question == investigation.question
+
+
+@pytest.mark.django_db
+def test_lists_and_times_are_values_too(baseline: Run) -> None:
+    other = lifecycle.record_run(
+        investigation=baseline.investigation,
+        title="other",
+        repeats=[lifecycle.RecordedRepeat(1.0)],
+        server_args=["--model-path", "x"],
+    )
+    by_key = Prepared(lambda *keys: Run.objects.filter(pk__in=keys).order_by("pk"))
+    for keys in ((baseline.pk,), (baseline.pk, other.pk), (other.pk, other.pk, 0)):
+        assert by_key.all(*keys) == list(Run.objects.filter(pk__in=keys).order_by("pk"))
+    since = Prepared(lambda moment: Run.objects.filter(created_at__gte=moment).order_by("pk"))
+    assert since.all(other.created_at) == [other]
+    assert since.all(baseline.created_at) == [baseline, other]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("value", [None, True, 1, 1.0, "a", "", "[", "a" * 200, [1], {"a": None}])
+def test_json_is_read_as_the_orm_reads_it(baseline: Run, value: Any) -> None:
+    entry = ConfigEntry.objects.create(run=baseline, key="k", requested=value, was_requested=True)
+    found = Prepared(lambda pk: ConfigEntry.objects.filter(pk=pk)).get(entry.pk)
+    assert columns(found) == columns(ConfigEntry.objects.get(pk=entry.pk))
+    assert type(found.requested) is type(value)
+    assert found.was_requested is True
 
 
 @pytest.mark.django_db
