@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import shlex
+from collections.abc import Mapping
 
 from specdebug.client.commands import COMMANDS
 from specdebug.client.commands.console import OK
 
 EXAMPLES = """examples:
   eval "$(specdebug completion bash)"
-  specdebug completion zsh > ~/.zfunc/_specdebug"""
-OWN = ("check", "preflight", "explain")
+  eval "$(specdebug completion zsh)"                       after compinit
+  specdebug completion zsh > ~/.zfunc/_specdebug           a folder of fpath"""
+OWN = {
+    "check": "named faults in logs, configs and results",
+    "preflight": "what this release will make of a launch command",
+    "explain": "what a finding means and what to do",
+}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +37,12 @@ def script(shell: str) -> str:
         "preflight": "--engine-version --baseline --json --quiet",
         "explain": "--json",
     }
+    return _bash(options) if shell == "bash" else _zsh(options)
+
+
+def _bash(options: Mapping[str, str]) -> str:
     cases = "\n".join(f'    {name}) words="{words}" ;;' for name, words in options.items())
-    body = f"""_specdebug() {{
+    return f"""_specdebug() {{
   local cur="${{COMP_WORDS[COMP_CWORD]}}" words=""
   if [ "$COMP_CWORD" -eq 1 ]; then
     COMPREPLY=($(compgen -W "{" ".join(options)}" -- "$cur")); return
@@ -49,9 +60,40 @@ def script(shell: str) -> str:
 }}
 complete -F _specdebug specdebug
 """
-    if shell == "bash":
-        return body
-    return "#compdef specdebug\nautoload -U +X bashcompinit && bashcompinit\n" + body
+
+
+def _zsh(options: Mapping[str, str]) -> str:
+    """In zsh's own words, so that commands come with what they do. The last lines: as a file of the
+    function path it is the function itself at the first use; evaluated, it registers it."""
+    said = {**OWN, **dict(COMMANDS)}
+    commands = "\n".join(f"    {shlex.quote(f'{name}:{said[name]}')}" for name in options)
+    cases = "\n".join(f"      {name}) offered=({words}) ;;" for name, words in options.items())
+    return f"""#compdef specdebug
+_specdebug() {{
+  local -a commands offered
+  commands=(
+{commands}
+  )
+  if (( CURRENT == 2 )); then
+    _describe command commands
+  elif [[ $words[2] == explain ]]; then
+    offered=(${{(f)"$(specdebug explain 2>/dev/null | cut -d' ' -f1)"}})
+    compadd -a offered
+  elif [[ $PREFIX == -* ]]; then
+    case $words[2] in
+{cases}
+    esac
+    compadd -a offered
+  else
+    _files
+  fi
+}}
+if [[ $funcstack[1] == _specdebug ]]; then
+  _specdebug "$@"
+else
+  compdef _specdebug specdebug
+fi
+"""
 
 
 def _options(name: str) -> str:
