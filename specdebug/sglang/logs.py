@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -197,9 +197,7 @@ class LogReader:
         size += repeats
         self._known += len(scan.decode) + len(scan.prefill) + scan.access
         done = prefilled = 0
-        marked = np.array(scan.marked, np.int64)
-        bounds = (np.searchsorted(scan.decode, marked), scan.starts[marked], scan.ends[marked])
-        for at, upto, start, end in zip(scan.marked, *(b.tolist() for b in bounds), strict=True):
+        for at, upto, start, end in _bounds(scan) if scan.marked else ():
             if upto > done:
                 self._decode(data, scan, scan.decode[done:upto], numbers)
                 done = upto
@@ -372,6 +370,13 @@ class LogReader:
             total_bytes=self._bytes,
             problems=tuple(self._problems),
         )
+
+
+def _bounds(scan: Scan) -> Iterator[tuple[int, int, int, int]]:
+    """Of each marked line: its index, how many decode lines stand before it, start and end."""
+    marked = np.array(scan.marked, np.int64)
+    bounds = (np.searchsorted(scan.decode, marked), scan.starts[marked], scan.ends[marked])
+    return zip(scan.marked, *(b.tolist() for b in bounds), strict=True)
 
 
 def read_log(
