@@ -10,8 +10,7 @@ from typing import Any
 
 from specdebug.diagnosis.facts import Input
 from specdebug.sglang import log_input
-from specdebug.sglang.pasted import as_text
-from specdebug.sglang.pasted import rejoined as _rejoined
+from specdebug.sglang.pasted import as_text, rejoined, unquoted
 
 __all__ = [
     "HEAD",
@@ -19,7 +18,7 @@ __all__ = [
     "Unusable",
     "decoded",
     "head",
-    "rejoined",
+    "mended",
     "small_text",
     "text",
     "unwrapped",
@@ -91,12 +90,15 @@ def small_text(given: Input) -> str | None:
     return decoded(data) if len(data) <= HEAD else None
 
 
-def rejoined(given: Input) -> Input:
-    """A small input with the decode lines whole that a mailer or a terminal broke in several."""
+def mended(given: Input) -> Input:
+    """A small text without the signs of a quoted reply, and with those decode lines whole that a
+    mailer or a terminal broke in several; lines keep their numbers."""
     before = small_text(given)
-    if before is None or "Decode batch" not in before:
+    if before is None or "\x00" in before or before.count("\ufffd") > len(before) // 100:
         return given
-    after = _rejoined(before)
+    after = unquoted(before)
+    if "Decode batch" in after:
+        after = rejoined(after)
     return given if after == before else replace(given, data=after.encode("utf-8", "replace"))
 
 

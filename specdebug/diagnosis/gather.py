@@ -53,7 +53,7 @@ def build_case(
             continue
         seen.add(str(given.data) if isinstance(given.data, Path) else "")
         try:
-            given = content.rejoined(content.unwrapped(given))
+            given = content.mended(content.unwrapped(given))
             told = recognise(given.name, content.head(given))
             kind = told.kind
             if kind == "unusable":

@@ -134,6 +134,22 @@ def _printed_by_python(text: str, at: int) -> tuple[Any, int] | None:
     return None
 
 
+def unquoted(text: str) -> str:
+    """The text without the signs of a quoted reply, where two lines or more in a row bear them.
+
+    One line alone may be a shell's `> server.log`.
+    """
+    lines = text.split("\n")
+    quoted = [_LEAD.match(line) is not None for line in lines]
+    if not any(quoted):
+        return text
+    beside = zip([False, *quoted], quoted, [*quoted[1:], False], strict=False)
+    return "\n".join(
+        _LEAD.sub("", line) if here and (before or after) else line
+        for line, (before, here, after) in zip(lines, beside, strict=True)
+    )
+
+
 def rejoined(text: str) -> str:
     """The text with decode lines whole again that a mailer or a terminal broke in several.
 
@@ -163,7 +179,7 @@ _DECODE = "Decode batch"
 _BROKEN = 400
 _QUEUE = regex(r"#queue-req: \d")
 _STAMP = regex(r"\[\d{4}-\d\d-\d\d[ T]\d")
-_LEAD = regex(r"^\s*(?:>\s?)+")
+_LEAD = regex(r"^[ \t]{0,3}(?:>[ \t]?)+")
 # A field that stands as the engine prints it; the wrong way of joining leaves fewer of them.
 _FIELD = regex(
     r"[,.] (?:#running-req|#(?:full )?token|(?:full )?token usage|accept (?:len|rate)|\w{3,4} graph"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from specdebug.sglang.flags import parse_command
 from specdebug.sglang.logs import read_log
-from specdebug.sglang.pasted import as_text, json_values, number, rejoined, whole
+from specdebug.sglang.pasted import as_text, json_values, number, rejoined, unquoted, whole
 
 
 def test_values_are_found_with_their_lines() -> None:
@@ -145,3 +145,16 @@ def test_a_decode_line_that_was_cut_takes_nothing_from_its_neighbours() -> None:
     cut = LINE[:90]
     for text in (f"{cut}\n{LINE}", f"{cut}\n\n#queue-req: 0", f"{LINE}\n{cut}", f"{cut}\nthanks"):
         assert rejoined(text) == text
+
+
+def test_signs_of_a_quoted_reply_go_and_a_shells_redirection_stays() -> None:
+    assert unquoted("Hi,\n> a:\n>   - b\n> > c\n>\nbye") == "Hi,\na:\n  - b\nc\n\nbye"
+    for kept in ("sglang serve m \\\n  > server.log 2>&1\n", "a > b\n", "x: >\n  folded\n"):
+        assert unquoted(kept) == kept
+
+
+@given(st.text(alphabet="> ab\n", max_size=60))
+def test_unquoting_keeps_every_line_in_its_place(text: str) -> None:
+    after = unquoted(text).split("\n")
+    assert len(after) == len(text.split("\n"))
+    assert all(b.endswith(a) for a, b in zip(after, text.split("\n"), strict=True))
