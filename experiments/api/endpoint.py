@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator, Mapping
 from datetime import timedelta
 from typing import IO, Any, ClassVar
@@ -32,6 +33,7 @@ log = logging.getLogger(__name__)
 KEEP_KEYS = timedelta(days=1)
 LONGEST_KEY = 255
 SAFE = ("GET", "HEAD", "OPTIONS")
+_TAGS = re.compile(r'\*|(W/)?"[^"]*"(\s*,\s*(W/)?"[^"]*")*')
 
 
 class AnyForm(BaseContentNegotiation):
@@ -146,10 +148,11 @@ class Endpoint(APIView):
         Key and effect are saved in one transaction, so that a crash in between leaves neither; of
         two requests at once the second waits for the first.
         """
-        key = request.META.get("HTTP_IDEMPOTENCY_KEY", "")
-        if request.method != "POST" or not self.repeatable or not key:
+        key = request.META.get("HTTP_IDEMPOTENCY_KEY")
+        if request.method != "POST" or not self.repeatable or key is None:
             return work()
-        if len(key) > LONGEST_KEY or not key.isprintable():
+        # An empty one is a script's variable that was never set, which must not go unnoticed.
+        if not 0 < len(key) <= LONGEST_KEY or not key.isprintable():
             raise exceptions.ValidationError(
                 {"Idempotency-Key": [f"must be 1 to {LONGEST_KEY} printable characters"]}
             )
@@ -190,8 +193,14 @@ class Endpoint(APIView):
 
     def unchanged(self, data: Any) -> None:
         """Raises Changed where If-Match was sent and names another state than `data`."""
-        wanted = self.request.META.get("HTTP_IF_MATCH", "")
-        if wanted and not _names(wanted, etag(data)):
+        wanted = self.request.META.get("HTTP_IF_MATCH")
+        if wanted is None:
+            return
+        if not _TAGS.fullmatch(wanted.strip()):
+            raise exceptions.ValidationError(
+                {"If-Match": ["must be an ETag as an answer gave it, with its quotes"]}
+            )
+        if not _names(wanted, etag(data)):
             raise problems.Changed()
 
     def finalize_response(self, request: Any, response: Any, *args: Any, **kwargs: Any) -> Any:

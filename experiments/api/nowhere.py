@@ -17,6 +17,9 @@ class Nowhere(Endpoint):
     @extend_schema(exclude=True)
     def get(self, request: Any) -> None:
         """404, for whatever method."""
-        raise exceptions.NotFound("there is no such address; /api/v1/openapi lists them all")
+        said = "there is no such address; /api/v1/openapi lists them all"
+        if request.path.endswith("/"):
+            said += ", none with a slash at its end"
+        raise exceptions.NotFound(said)
 
     post = put = patch = delete = get

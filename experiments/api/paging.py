@@ -17,6 +17,7 @@ from rest_framework import exceptions
 from experiments.models import MetricSummary
 from experiments.queries.search import Kind
 
+PARAMETERS = frozenset({"cursor", "filter", "limit", "order"})
 MOST = 1000
 USUAL = 50
 MOST_METRIC_NAME = 80
@@ -31,7 +32,12 @@ class Piece:
 
 
 def piece(kind: Kind, rows: QuerySet[Any], params: Any) -> Piece:
-    """The piece of `rows` that `limit`, `order` and `cursor` of a request ask for."""
+    """The piece of `rows` that `limit`, `order` and `cursor` of a request ask for. A parameter that
+    is none of a list's is refused: whoever sends `state=done` means to filter."""
+    if unknown := sorted(params.keys() - PARAMETERS):
+        names = ", ".join(sorted(PARAMETERS))
+        reason = f"is no parameter of a list; known: {names}. Fields are asked for in filter"
+        raise exceptions.ValidationError({str(one)[:80]: [reason] for one in unknown})
     limit = _limit(params.get("limit"))
     order = params.get("order") or "-created"
     down, name = order.startswith("-"), order.removeprefix("-")

@@ -97,8 +97,10 @@ def handled(error: Exception, context: Any) -> Response | None:
         return None
     code = error.status_code
     more: dict[str, Any] = dict(getattr(error, "more", {}))
-    headers = {}
-    if isinstance(error, exceptions.ValidationError):
+    headers: dict[str, str] = dict(getattr(error, "headers", {}))
+    if isinstance(error, exceptions.UnsupportedMediaType):
+        detail = f"the body must come with 'Content-Type: {_taken(context['view'])}'"
+    elif isinstance(error, exceptions.ValidationError):
         errors = list(_errors(error.detail))
         detail = "; ".join(_said(e) for e in errors)
         more["errors"] = errors
@@ -111,6 +113,11 @@ def handled(error: Exception, context: Any) -> Response | None:
     return Response(
         problem(code, detail, **more), status=code, headers=headers, content_type=MEDIA_TYPE
     )
+
+
+def _taken(view: Any) -> str:
+    """What a body at this address is."""
+    return " or ".join(parser.media_type for parser in view.parser_classes)
 
 
 def _known(error: Exception) -> Any:

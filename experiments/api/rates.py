@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -41,6 +42,15 @@ class Standing:
         }
 
 
+class TooMany(exceptions.Throttled):
+    """More than was allowed in this window; headers: where its sender stands."""
+
+    def __init__(self, what: str, reset: int, headers: Mapping[str, str]) -> None:
+        super().__init__(wait=reset)
+        self.detail = f"{what}; go on in {reset} s"
+        self.headers = headers
+
+
 _counts: dict[str, _Count] = {}
 _lock = threading.Lock()
 
@@ -61,21 +71,21 @@ def _counted(key: str) -> tuple[int, int]:
 
 
 def use(request: Any) -> Standing:
-    """Count one request of the person who asks. Raises Throttled when there were too many."""
-    return _count(f"person {request.user.pk}", settings.API_REQUESTS_PER_MINUTE)
+    """Count one request of the person who asks. Raises TooMany when there were too many."""
+    limit: int = settings.API_REQUESTS_PER_MINUTE
+    used, reset = _counted(f"person {request.user.pk}")
+    standing = Standing(limit, max(limit - used, 0), reset)
+    if used > limit:
+        raise TooMany(f"more than {limit} requests in this minute", reset, standing.headers)
+    return standing
 
 
 def wrong(request: Any) -> None:
-    """Count a wrong token. Raises Throttled when too many came from this address; a right one is
+    """Count a wrong token. Raises TooMany when too many came from this address; a right one is
     never held up, since many people may come through one proxy."""
-    _count(f"address {request.META.get('REMOTE_ADDR', '')}", WRONG_TOKENS)
-
-
-def _count(key: str, limit: int) -> Standing:
-    used, reset = _counted(key)
-    if used > limit:
-        raise exceptions.Throttled(wait=reset)
-    return Standing(limit, limit - used, reset)
+    used, reset = _counted(f"address {request.META.get('REMOTE_ADDR', '')}")
+    if used > WRONG_TOKENS:
+        raise TooMany("too many wrong tokens from this address", reset, {})
 
 
 def forget() -> None:

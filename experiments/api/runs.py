@@ -83,7 +83,8 @@ def _post(
     operation_id: str, shape: type[Any], *, status: int = 200
 ) -> Callable[[_Handler], Callable[..., Response]]:
     """A POST about one run: the body is checked by `shape`, the handler gets its values and the
-    address and returns the run, which is answered; with its ETag where it is new (201)."""
+    address and returns the run, which is answered. Without an ETag: that of a run is of the whole
+    that its own address tells."""
 
     def made(handler: _Handler) -> Callable[..., Response]:
         @extend_schema(
@@ -95,8 +96,7 @@ def _post(
         @functools.wraps(handler)
         def post(self: Endpoint, request: Any, slug: str, **place: int) -> Response:
             run = handler(self, find.checked(shape, request.data), slug, **place)
-            data = answered(run)
-            return self.tagged(data, status=status) if status == 201 else Response(data)
+            return Response(answered(run), status=status)
 
         return post
 

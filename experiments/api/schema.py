@@ -24,7 +24,7 @@ LIST = [FILTER, ORDER, LIMIT, CURSOR]
 
 _KEY = OpenApiParameter(
     "Idempotency-Key",
-    {"type": "string", "maxLength": 255},
+    {"type": "string", "minLength": 1, "maxLength": 255},
     OpenApiParameter.HEADER,
     description="Any text of yours; the same request with it is done once, for a day.",
 )

@@ -21,6 +21,8 @@ LARGEST_JSON = 200_000
 class Shape(serializers.Serializer):
     """A JSON object; unknown members of a request are refused, so that a typo is not lost."""
 
+    default_error_messages = {"invalid": "A JSON object is required."}
+
     def to_internal_value(self, data: Any) -> Any:
         value = super().to_internal_value(data)
         if isinstance(data, dict) and (unknown := data.keys() - self._known):

@@ -58,6 +58,61 @@ def test_an_edit_of_a_state_that_has_changed_is_refused(api: Caller, inv: Invest
     assert api.call("GET", where, **{"If-None-Match": tag}).status_code == 200
 
 
+@pytest.mark.parametrize("tag", ["", "abc", '"abc', "abc, def", '"a" "b"'])
+def test_what_is_no_entity_tag_is_said_to_be_none(
+    api: Caller, inv: Investigation, tag: str
+) -> None:
+    told = api.refused(400, "PATCH", "investigations/slow-draft", {}, **{"If-Match": tag})
+    assert told["errors"][0]["field"] == "If-Match"
+
+
+@pytest.mark.parametrize("tag", ["*", 'W/{}, "other"', '"other" , {}'])
+def test_a_list_of_entity_tags_and_any_are_understood(
+    api: Caller, inv: Investigation, tag: str
+) -> None:
+    where = "investigations/slow-draft"
+    mine = api.call("GET", where)["ETag"]
+    api.patch(where, {"context": "mine"}, **{"If-Match": tag.replace("{}", mine)})
+
+
+def test_the_tag_of_what_was_made_is_that_of_its_address(api: Caller, inv: Investigation) -> None:
+    """Or it has none, as a run, whose address tells more than is answered here."""
+    made = api.call("POST", "investigations", BODY)
+    assert made["ETag"] == api.call("GET", "investigations/slow")["ETag"]
+    made = api.call("POST", "investigations/slow-draft/hypotheses", {"claim": "c"})
+    assert made["ETag"] == api.call("GET", "investigations/slow-draft/hypotheses/1")["ETag"]
+    run = api.call("POST", "investigations/slow-draft/script-runs", {"title": "t"})
+    assert not run.has_header("ETag")
+    read = api.call("GET", "investigations/slow-draft/runs/0")["ETag"]
+    api.patch("investigations/slow-draft/runs/0", {"note": "n"}, **{"If-Match": read})
+
+
+def test_an_empty_key_does_not_pass_for_none(api: Caller) -> None:
+    told = api.refused(400, "POST", "investigations", BODY, **{"Idempotency-Key": ""})
+    assert told["errors"][0]["field"] == "Idempotency-Key"
+    assert not Investigation.objects.exists()
+
+
+def test_a_body_of_another_kind_is_told_what_is_read_here(api: Caller, inv: Investigation) -> None:
+    answer = api.http.post(
+        "/api/v1/investigations",
+        "title=x",
+        content_type="application/x-www-form-urlencoded",
+        headers={"Authorization": f"Bearer {api.token}"},
+    )
+    assert answer.status_code == 415
+    assert "'Content-Type: application/json'" in answer.json()["detail"]
+    api.post("investigations/slow-draft/script-runs", {"title": "t"})
+    log = {"Upload-Offset": "0"}
+    told = api.refused(415, "POST", "investigations/slow-draft/runs/0/log", {}, **log)
+    assert "'Content-Type: application/octet-stream'" in told["detail"]
+
+
+def test_a_slash_too_many_is_named(api: Caller) -> None:
+    assert "slash" in api.refused(404, "GET", "me/")["detail"]
+    assert "slash" not in api.refused(404, "GET", "mee")["detail"]
+
+
 @pytest.fixture
 def many(inv: Investigation) -> list[Run]:
     """Seven runs; six have a metric, of which two have the same value."""
@@ -113,6 +168,7 @@ def test_rows_that_come_meanwhile_do_not_shift_the_next_piece(
         "order=nothing",
         "filter=(",
         "filter=nothing = 1",
+        "state=done",
         "cursor=WyItY3JlYXRlZCIsImEiLDFd",
     ],
 )
@@ -135,6 +191,8 @@ def test_rates_are_told_and_kept(api: Caller, settings: Any) -> None:
     answer = api.call("GET", "me")
     assert answer.status_code == 429
     assert 1 <= int(answer["Retry-After"]) <= 60
+    assert (answer["RateLimit-Limit"], answer["RateLimit-Remaining"]) == ("3", "0")
+    assert "more than 3 requests" in answer.json()["detail"]
     assert answer["Content-Type"] == "application/problem+json"
 
 
