@@ -33,11 +33,14 @@ def aux_layer_not_capturable(case: Case) -> Finding | None:
         everywhere = len(bad) == len(layers.by_release)
         ids = ", ".join(map(str, capture.not_capturable))
         sure = everywhere and (layers.knowledge.release is not None or crash is not None)
-        where = str(layers.knowledge) if everywhere else f"releases {first} to {last}"
+        span = f"release {first}" if first == last else f"releases {first} to {last}"
+        where = str(layers.knowledge) if everywhere else span
+        # Of an unknown release only what newer ones do is a fault; older ones are worth a note.
+        old_only = not everywhere and crash is None and bad[-1] != layers.by_release[-1]
         happens = f"; the server then raises {capture.errors[0]}" if capture.errors else ""
         return Finding(
             "aux-layer-not-capturable",
-            "critical",
+            "info" if old_only else "critical",
             "certain" if sure else "likely" if everywhere else "possible",
             f"Layer id {ids} of {list(layers.ids or ())} cannot be captured on {where} "
             f"(target of {layers.num_layers} layers){happens}."

@@ -50,3 +50,19 @@ def test_an_id_written_twice_is_captured_once(make: Any) -> None:
     assert "2 of 3 states" in found.statement
     assert "captured 2 of 3" in found.statement
     assert checks.aux_layer_not_capturable(kimi(make, [1, 29, 57], "0.5.17")) is None
+
+
+def test_what_only_an_older_release_cannot_do_is_a_note_while_the_release_is_unknown(
+    make: Any,
+) -> None:
+    found = checks.aux_layer_not_capturable(kimi(make, [0, 3, 31], None))
+    assert found is not None
+    assert (found.severity, found.confidence) == ("info", "possible")
+    assert "on release 0.5.13 (" in found.statement
+    newer = checks.aux_layer_not_capturable(kimi(make, [-1, 2, 30], None))
+    assert newer is not None
+    assert newer.severity == "critical"
+    assert checks.aux_layer_not_capturable(kimi(make, [0, 3, 31], "0.5.14")) is None
+    known = checks.aux_layer_not_capturable(kimi(make, [0, 3, 31], "0.5.13"))
+    assert known is not None
+    assert known.severity == "critical"
