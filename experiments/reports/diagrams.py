@@ -228,6 +228,14 @@ def part_in_words(part: Told) -> str:
     return said.replace(" -", " −").replace("(-", "(−")
 
 
+def _span(part: Told) -> tuple[float, float] | None:
+    """Between which tok/s a part of an account ends; None where no range of it is known."""
+    if part.get("low") is None or part["low"] == part["high"]:
+        return None
+    start = part["reached"] - part["tok_s"]
+    return start + part["low"], start + part["high"]
+
+
 def _waterfall(gap: Told) -> Diagram:
     account = gap["account"]
     rows: list[tuple[str, float, float, str]] = [
@@ -242,7 +250,9 @@ def _waterfall(gap: Told) -> Diagram:
     top, row_height = 6.0, 24.0
     bottom = top + row_height * len(rows)
     svg = Svg(WIDTH, bottom + 30)
-    axis = _Axis(236, WIDTH - 64, 1.05 * max(max(a, b) for _, a, b, _ in rows))
+    spans = [None, *map(_span, account["parts"]), None]
+    places = [v for _, a, b, _ in rows for v in (a, b)] + [s[1] for s in spans if s]
+    axis = _Axis(236, WIDTH - 64, 1.05 * max(places))
     _frame(svg, axis, top, bottom, "throughput, tok/s")
     for index, (name, start, end, tint) in enumerate(rows):
         y = top + row_height * index
@@ -250,6 +260,12 @@ def _waterfall(gap: Told) -> Diagram:
         svg.text(axis.left - 8, y + 15.5, cut(name, 220, 10), anchor="end")
         svg.rect(low, y + 4, max(high - low, 1.0), 16, tint, 0.8)
         words = f"{end:.1f}" if index in (0, len(rows) - 1) else f"{end - start:+.1f}"
+        if span := spans[index]:
+            ends = [axis.at(max(value, 0.0)) for value in span]
+            svg.line([(ends[0], y + 12), (ends[1], y + 12)], "ink", 1.0)
+            for edge in ends:
+                svg.line([(edge, y + 8), (edge, y + 16)], "ink", 1.0)
+            high = max(high, ends[1])
         svg.text(high + 6, y + 15.5, words.replace("-", "−"), size=10)
         if index < len(rows) - 1:
             x = axis.at(end)

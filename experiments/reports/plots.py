@@ -222,18 +222,28 @@ def curves(name: str, title: str, rows: Sequence[Curve], *, across: str) -> Plot
 
 @dataclass(frozen=True, slots=True)
 class Fall:
-    """One step of an account, from and to in the same unit; a total starts at zero."""
+    """One step of an account, from and to in the same unit; a total starts at zero. low, high: the
+    interval of the change, where it is known."""
 
     name: str
     start: float
     end: float
     total: bool = False
+    low: float | None = None
+    high: float | None = None
+
+    @property
+    def ends(self) -> tuple[float, float] | None:
+        """Between which figures the end lies; None where no interval is known or it has none."""
+        if self.low is None or self.high is None or self.low == self.high:
+            return None
+        return self.start + self.low, self.start + self.high
 
 
 def waterfall(name: str, title: str, unit: str, rows: Sequence[Fall], reading: str) -> Plot:
     """From one total to another, part by part; `reading` is the whole of it in words."""
-    low = min(0.0, *(min(r.start, r.end) for r in rows))
-    high = max(max(r.start, r.end) for r in rows)
+    places: list[float] = [v for r in rows for v in (r.start, r.end, *(r.ends or ()))]
+    low, high = min([0.0, *places]), max(places)
     bottom = ROW * len(rows) + 2.0
     drawing = Drawing(bottom + 20, f"{title}: {reading}")
 
@@ -250,11 +260,17 @@ def waterfall(name: str, title: str, unit: str, rows: Sequence[Fall], reading: s
         _named(drawing, y, row.name, words, whole=True)
         start, end = sorted((at(row.start), at(row.end)))
         drawing.rect(start, y + 21, max(end - start, 0.3), 14, tone, f"{words} {unit}")
+        if row.ends is not None:
+            least, most = map(at, row.ends)
+            drawing.line(least, y + 28, most, y + 28, "whisker")
+            for edge in (least, most):
+                drawing.line(edge, y + 24, edge, y + 32, "whisker")
         if i + 1 < len(rows):
             drawing.line(at(row.end), y + 21, at(row.end), y + ROW + 21, "joint")
-    head = ("part", f"change, {unit}", f"reached, {unit}")
+    head = ("part", f"change, {unit}", f"from, {unit}", f"to, {unit}", f"reached, {unit}")
     table = tuple(
-        (r.name, None if r.total else round(r.end - r.start, 2), round(r.end, 2)) for r in rows
+        (r.name, None if r.total else _r(r.end - r.start), _r(r.low), _r(r.high), _r(r.end))
+        for r in rows
     )
     return Plot(name, title, unit, drawing, head, table)
 

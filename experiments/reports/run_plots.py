@@ -105,7 +105,16 @@ def waterfall(account: Gap) -> plots.Plot:
     """The account as a waterfall from the baseline to the measured figure."""
     falls = [
         plots.Fall("baseline", 0.0, account.baseline_tok_s, total=True),
-        *(plots.Fall(p.name, p.reached - p.tok_s.value, p.reached) for p in account.parts),
+        *(
+            plots.Fall(
+                p.name,
+                p.reached - p.tok_s.value,
+                p.reached,
+                low=p.tok_s.low,
+                high=p.tok_s.high,
+            )
+            for p in account.parts
+        ),
         plots.Fall(f"measured, {account.run}", 0.0, account.measured_tok_s, total=True),
     ]
     moves = ", ".join(

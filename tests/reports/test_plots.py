@@ -73,8 +73,25 @@ def test_a_waterfall_goes_from_total_to_total() -> None:
     ]
     plot = plots.waterfall("gap", "Account", "tok/s", rows, "all of it.")
     assert [len(_marks(plot, "rect", tone)) for tone in ("total", "won", "lost")] == [2, 1, 1]
-    assert plot.rows[1] == ("acceptance", 54.0, 144.0)
-    assert plot.rows[0] == ("baseline", None, 90.0)
+    assert plot.rows[1] == ("acceptance", 54.0, None, None, 144.0)
+    assert plot.rows[0] == ("baseline", None, None, None, 90.0)
+    assert _marks(plot, "line", "whisker") == []
+
+
+def test_a_part_s_interval_is_drawn_where_it_is_known() -> None:
+    rows = [
+        Fall("baseline", 0, 90, total=True),
+        Fall("acceptance", 90, 144, low=48.7, high=59.5),
+        Fall("exact", 144, 140, low=-4.0, high=-4.0),
+        Fall("measured", 0, 140, total=True),
+    ]
+    plot = plots.waterfall("gap", "Account", "tok/s", rows, "all of it.")
+    assert plot.rows[1] == ("acceptance", 54.0, 48.7, 59.5, 144.0)
+    span, *edges = _marks(plot, "line", "whisker")
+    assert len(edges) == 2  # of one part: the other's interval has no width
+    top = 149.5
+    ends = [float(span[key].rstrip("%")) for key in ("x1", "x2")]
+    assert ends == pytest.approx([100 * 138.7 / top, 100], abs=0.1)
 
 
 def _points(count: int) -> list[Point]:
