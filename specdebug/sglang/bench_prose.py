@@ -58,8 +58,8 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             "output_tok_s",
         ),
         (r"(?:output|decode|generation)?\s*throughput[^\d\n]{0,20}\s([\d.,]+)", "output_tok_s"),
-        (r"([\d.,]+)\s*(?:output )?(?:tokens?|tok)\s*/\s*s", "output_tok_s"),
-        (r"accept\w*[ _]*len\w*[^\d\n]{0,12}([\d.]+(?:,\d+)?)", "accept_len"),
+        (r"([\d.,]+)\s*(?:output )?(?:(?:tokens?|toks?|t)\s*/\s*s|tps\b)", "output_tok_s"),
+        (r"(?<![a-z])acc(?:ept\w*)?[ _-]*len\w*[^\d\n]{0,12}([\d.]+(?:,\d+)?)", "accept_len"),
         (r"accept\w*[ _]*rate[^\d\n]{0,12}([\d.]+(?:,\d+)?)(?!\s*%)", "accept_rate"),
         (r"^\s*requests\s*[:=]?\s+([\d,]+)", "completed"),
         (r"concurrency\s*[:=]?\s+(\d+)", "max_concurrency"),
@@ -68,23 +68,33 @@ _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
 
 
 # One of these stands in every line that a pattern of a report tells.
-_OF_REPORT = ("tok", "throughput", "accept", "concurrency", "request")
-
-_SPEED = regex(r"(?i)([\d.,]*\d)\s*(?:output )?(?:tokens?|tok)\s*(?:/\s*s|per sec)")
+_OF_REPORT = ("tok", "throughput", "acc", "concurrency", "request", "t/s", "tps")
+_UNIT = r"(?:output )?(?:(?:tokens?|toks?|t)\s*(?:/\s*s|per sec)|tps\b)"
+_SPEED = regex(rf"(?i)([\d.,]*\d)\s*{_UNIT}")
+# "90 -> 56.8 tok/s": the unit is that of both.
+_ONE_UNIT = regex(rf"(?i)([\d.,]*\d)(\s*(?:->|\u2192|to|vs\.?)\s*[\d.,]*\d)(\s*{_UNIT})")
+_PER_TOKEN = regex(r"(?i)([\d.,]*\d)\s*ms\s*(?:/|per )\s*tok(?:en)?\b")
+_TURNED_ON = regex(
+    r"(?i)\b(?:enabl|turn\w* on|switch\w* on|with|after|when|once|add)\w*\b"
+    r".{0,40}?\b(?:spec|eagle|draft|mtp)"
+)
 _CLAUSE = regex(
     r"(?i)[.;](?=\s)|,\s|\b(?:while|whereas|versus|vs\.?|against|compared (?:to|with)|but|than|and"
-    r"|instead of|from|to)\b|->|\u2192"
+    r"|instead of|from|to)\b|->|\u2192|(?<=/s)\s+(?=\S+\s*[=:]\s*\d)"
 )
 
 
 def _sentence(plain: str) -> list[dict[str, Any]] | None:
     """A line of prose that sets one speed against the baseline's: a row for each, or None.
 
-    Acceptance and draft arguments in it belong to the run that is not the baseline.
+    Acceptance and draft arguments in it belong to the run that is not the baseline. Where none is
+    called so, and drafting was turned on, the first speed is the one before it.
     """
+    plain = _PER_TOKEN.sub(_as_speed, _ONE_UNIT.sub(r"\1\3\2\3", plain))
     if len(_SPEED.findall(plain)) != 2:
         return None
     rows: list[dict[str, Any]] = []
+    drafting: list[bool] = []
     rest: dict[str, Any] = {"extra": {}}
     for clause in _CLAUSE.split(plain):
         speed = _SPEED.search(clause)
@@ -92,6 +102,7 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
         if value is not None:
             plain_run = is_baseline(clause)
             rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
+            drafting.append(_SPECULATIVE.search(clause) is not None)
         if value is None or not is_baseline(clause):
             told = told_by_label(clause)
             for field in ("num_steps", "topk", "requested_draft_tokens"):
@@ -102,9 +113,24 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
                 figure = value_of(match[1].rstrip(".,"))
                 if figure is not None:
                     rest[field] = figure
-    if len(rows) != 2 or sum(row["label"] is not None for row in rows) != 1:
+    if len(rows) != 2:
         return None
+    turned_on = _TURNED_ON.search(plain) and _CHANGE.search(plain) and not drafting[0]
+    if turned_on and not any(row["label"] for row in rows):
+        rows[0]["label"] = "baseline"
+    if sum(row["label"] is not None for row in rows) != 1:
+        return None
+    rest["is_baseline"] = False
     return [{"extra": {}, **row} if row["label"] else {**row, **rest} for row in rows]
+
+
+_CHANGE = regex(r"(?i)\bfrom\b.*\bto\b|->|\u2192")
+
+
+def _as_speed(match: re.Match[str]) -> str:
+    """ "11.1 ms/token" as tokens per second."""
+    value = value_of(match[1])
+    return f"{1000 / value:.6g} tok/s" if value else match[0]
 
 
 _INPUT = regex(r"(?i)\b(?:input|prefill|prompt)\b[^\d\n]{0,30}(?:throughput|tok)")

@@ -124,3 +124,40 @@ def test_what_is_said_between_name_and_speed_is_no_part_of_the_name(line: str, n
 def test_members_of_an_object_are_no_clients_report(line: str) -> None:
     assert client_report([line], lambda _: False) == []
     assert client_report(["throughput: 71.2, accept length 1.0"], lambda _: False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Throughput drops from 90 tok/s to 56.8 tok/s when I enable EAGLE3 (accept len 1.6).",
+        "EAGLE3: 56.8 tokens per second, accept length 1.6. No speculation: 90 tokens per second.",
+        "baseline 90 t/s, eagle3 56.8 t/s, accept_len 1.6",
+        "I get 90 tps without EAGLE and only 56.8 tps with it, accept length = 1.6",
+        "90 -> 56.8 tok/s after turning on speculative decoding, acc len 1.6",
+        "no-spec=90tok/s eagle3=56.8tok/s acc_len=1.6",
+        "vanilla 90 tok/s vs eagle 56.8 tok/s, acc-len 1.6",
+    ],
+)
+def test_two_speeds_in_a_sentence_are_told_apart(text: str) -> None:
+    runs = sorted(read_benches(text).runs, key=lambda run: run.output_tok_s or 0)
+    assert [(r.output_tok_s, r.accept_len, r.is_baseline) for r in runs] == [
+        (56.8, 1.6, False),
+        (90.0, None, True),
+    ]
+
+
+def test_times_of_a_token_are_speeds() -> None:
+    text = "Baseline: 10 ms/token. EAGLE3: 12.5 ms per token, accept length 1.6"
+    assert [run.output_tok_s for run in read_benches(text).runs] == [100.0, 80.0]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "It went from 90 tok/s to 120 tok/s with the new driver.",
+        "From 80 tok/s with eagle to 120 tok/s with eagle3.",
+        "90 -> 56.8 tok/s after the upgrade",
+    ],
+)
+def test_a_change_of_something_else_has_no_baseline(text: str) -> None:
+    assert not any(run.is_baseline for run in read_benches(text).runs)
