@@ -51,7 +51,7 @@ _THOUSANDS = regex(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
 _DECIMAL_COMMA = regex(r"[-+]?\d+,\d+|[-+]?\d{1,3}(?:\.\d{3})+,\d+")
 _BASELINE = regex(
     r"(?i)\b(?:no|without|w/o|non)[ -]?(?:spec\w*|eagle\d?|draft\w*)\b|\bbaseline\b|\bvanilla\b"
-    r"|\bspec\w* (?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
+    r"|\b(?:spec|eagle|draft|mtp)[\w-]*\s*[:=]?\s*(?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
 )
 
 # A title without a field is of no figure used here, though a later pattern would take it.

@@ -107,3 +107,9 @@ def test_a_baseline_told_in_words_beside_a_printed_table_is_read() -> None:
     assert (spec.output_tok_s, spec.accept_len) == (96.4, 1.9)
     assert len(read_benches("We hope for 118.2 tok/s.\n\n" + PRINTED).runs) == 1
     assert len(read_benches("With EAGLE3 it was 118.2 tok/s.\n\n" + PRINTED).runs) == 1
+
+
+@pytest.mark.parametrize("off", ["EAGLE3 off", "eagle: off", "speculation disabled", "MTP=off"])
+def test_a_draft_that_is_off_is_the_baseline(off: str) -> None:
+    spec, plain = read_benches(f"EAGLE3 on: 56.8 tok/s\n{off}: 90 tok/s\n").runs
+    assert (spec.is_baseline, plain.is_baseline) == (False, True)
