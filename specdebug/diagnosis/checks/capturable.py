@@ -48,7 +48,9 @@ def aux_layer_not_capturable(case: Case) -> Finding | None:
             else f"Layer id {ids} of {list(layers.ids or ())} cannot be captured on {where}"
             f"{happens}.",
             (*ids_evidence(case, layers), *([crash[1]] if crash else [])),
-            advice(case, layers, layers.knowledge.release or last),
+            advice(case, layers, layers.knowledge.release or last)
+            or "Write ids of layers that this release captures; which of them are right depends on "
+            "the layers that training used.",
             "" if sure else "the engine's release",
         )
     assert crash is not None  # noqa: S101 (one of the two is there)

@@ -66,3 +66,12 @@ def test_what_only_an_older_release_cannot_do_is_a_note_while_the_release_is_unk
     known = checks.aux_layer_not_capturable(kimi(make, [0, 3, 31], "0.5.13"))
     assert known is not None
     assert known.severity == "critical"
+
+
+def test_there_is_something_to_do_though_nothing_is_known_of_the_training(make: Any) -> None:
+    found = checks.aux_layer_not_capturable(kimi(make, [-1, 2, 30], "0.5.15"))
+    assert found is not None
+    assert "which of them are right depends on the layers that training used" in found.fix
+    told = checks.aux_layer_not_capturable(kimi(make, [-1, 2, 30], "0.5.15", training=STORY))
+    assert told is not None
+    assert "[0, 3, 31]" in told.fix
