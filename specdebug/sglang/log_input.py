@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
 
-PIECE = 1 << 18  # small enough to stay in a core's own cache while it is scanned
+PIECE = 1 << 19  # small enough to stay in a core's own cache while it is scanned
 _MAGIC: tuple[tuple[bytes, str], ...] = (
     (b"\x1f\x8b", "gzip"),
     (b"\xfd7zXZ\x00", "xz"),

@@ -153,8 +153,9 @@ class LogReader:
     def _feed(self, raw: bytes) -> None:
         end = raw.rfind(b"\n") + 1
         if end:
-            # Joined from a view: one copy of the piece and not two.
-            whole = b"".join((self._carry, memoryview(raw)[:end]))
+            # A view spares a second copy; a piece that ends with its line is not copied at all.
+            view = memoryview(raw)[:end]
+            whole = b"".join((self._carry, view)) if self._carry else raw[:end]
             self._carry = raw[end:]
             self._take(whole)
         else:
