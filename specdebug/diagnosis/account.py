@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import baseline, comparable, primary, profile, speculative_runs
+from specdebug.diagnosis.figures import baseline, comparable, primary, speculative_runs
+from specdebug.diagnosis.profile import profile
 from specdebug.eagle.account import FACTOR, Account, Part, Range, StepPoint, fit_steps, whole_step
 from specdebug.eagle.speedup import CostPoint, missing_cost_run, step_ms
 from specdebug.measure.acceptance import conditional_from_histogram, constant_tail

@@ -9,14 +9,8 @@ from typing import Literal
 from specdebug.diagnosis.arguments import release_knowledge, setups
 from specdebug.diagnosis.checks.costs import predicted_best
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import (
-    baseline,
-    cost,
-    cost_points,
-    profile,
-    runs,
-    speculative_runs,
-)
+from specdebug.diagnosis.figures import baseline, cost, cost_points, runs, speculative_runs
+from specdebug.diagnosis.profile import profile
 
 __all__ = ["Advice", "advise"]
 

@@ -1,4 +1,4 @@
-"""The figures behind a case: runs side by side, their cost and their acceptance.
+"""The figures behind a case: runs side by side and their cost; acceptance by position is `profile`.
 
 It computes and names its sources; whether a figure is a fault is decided in checks/.
 """
@@ -13,10 +13,9 @@ from pathlib import PurePath
 
 from specdebug.diagnosis.arguments import NUM_STEPS, TOPK, Setup, setups
 from specdebug.diagnosis.decode import summary_of, together
-from specdebug.diagnosis.facts import Case, Measured, Positions
+from specdebug.diagnosis.facts import Case, Measured
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
-from specdebug.measure import acceptance
 from specdebug.sglang.patterns import regex
 
 __all__ = [
@@ -27,9 +26,7 @@ __all__ = [
     "comparable",
     "cost",
     "cost_points",
-    "first_position",
     "primary",
-    "profile",
     "runs",
     "speculative_runs",
 ]
@@ -81,6 +78,10 @@ def _drafts_blocks(setup: Setup | None) -> bool:
     return setup is not None and setup.algorithm in _BLOCKS
 
 
+def _is_chain(topk: float | None, setup: Setup | None) -> bool:
+    return topk in (None, 1) and not _drafts_blocks(setup)
+
+
 def _boot_run(setup: Setup) -> Run | None:
     boot = setup.boot
     parts = summary_of(boot) if boot is not None else ()
@@ -98,7 +99,7 @@ def _boot_run(setup: Setup) -> Run | None:
         speculative=whole.speculative,
         num_steps=steps if whole.speculative else None,
         window=window if whole.speculative else None,
-        chain=topk in (None, 1) and not _drafts_blocks(setup),
+        chain=_is_chain(topk, setup),
         blocks=_drafts_blocks(setup),
         tok_s=whole.tok_s,
         samples=(whole.tok_s,) if whole.tok_s else (),
@@ -163,7 +164,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         speculative=speculative,
         num_steps=steps if speculative else None,
         window=window if speculative else None,
-        chain=topk in (None, 1) and not _drafts_blocks(setup),
+        chain=_is_chain(topk, setup),
         blocks=_drafts_blocks(setup),
         tok_s=tok_s,
         samples=row.tok_s or ((tok_s,) if tok_s else ()),
@@ -249,7 +250,7 @@ def _with_setup(run: Run) -> Run:
         run,
         num_steps=run.setup.number(NUM_STEPS),
         window=run.setup.window,
-        chain=run.setup.number(TOPK) in (None, 1) and not _drafts_blocks(run.setup),
+        chain=_is_chain(run.setup.number(TOPK), run.setup),
         blocks=_drafts_blocks(run.setup),
     )
 
@@ -346,67 +347,3 @@ def cost(case: Case) -> CostLine | None:
     base = baseline_of(case, main) if main else None
     plain = base_step_ms(base, main) if base and main else None
     return cost_line(cost_points(case), plain)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Conditional acceptance by position, with the weakest source it rests on.
-
-    measured: read position by position; otherwise inferred from accept lengths at two depths, and
-    then everything after the first position is one average.
-    """
-
-    conditional: tuple[float, ...]
-    measured: bool
-    drafts: int
-    evidence: tuple[Evidence, ...]
-    first_run: Run | None = None
-    deep_run: Run | None = None
-    positions: Positions | None = None
-
-    @property
-    def after_first(self) -> float | None:
-        """Conditional acceptance after the first position, each position by how often it is
-        reached; None for one position alone."""
-        first, rest = self.conditional[0], self.conditional[1:]
-        if not rest or not self.measured:
-            return rest[0] if rest else None
-        # Positions rarely reached are noise, so later ones count only while drafts reach them.
-        reach, weight, total = first, 0.0, 0.0
-        for rate in rest:
-            weight += reach
-            total += reach * rate
-            reach *= rate
-        return total / weight if weight else rest[0]
-
-
-@lru_cache(maxsize=16)
-def profile(case: Case) -> Profile | None:
-    """Acceptance by position: measured if there is one, else from num_steps 1 and a deeper run."""
-    for p in case.positions:
-        if p.conditional:
-            return Profile(
-                p.conditional, True, p.drafts, (Evidence(p.source, p.line, p.text),), positions=p
-            )
-    chains = [r for r in speculative_runs(case) if r.chain and r.accept_len and r.num_steps]
-    shallow = [r for r in chains if r.num_steps == 1]
-    deep = [r for r in chains if (r.num_steps or 0) > 1]
-    if not shallow:
-        return None
-    one = shallow[0]
-    first = (one.accept_len or 1.0) - 1.0
-    if not 0 < first <= 1:
-        return None
-    deep = [r for r in deep if not r.changes]
-    if not deep:
-        return Profile((first,), False, one.drafts or 0, one.evidence, one)
-    far = deep[-1]
-    tail = acceptance.constant_tail(first, far.accept_len or 1.0, far.num_steps or 1)
-    conditional = (first,) + (tail,) * ((far.num_steps or 1) - 1)
-    return Profile(conditional, False, one.drafts or 0, (*one.evidence, *far.evidence), one, far)
-
-
-def first_position(case: Case) -> float | None:
-    """Acceptance of the first draft position, None when nothing tells."""
-    found = profile(case)
-    return found.conditional[0] if found and found.conditional else None

@@ -11,14 +11,8 @@ from specdebug.diagnosis.checks.capture import layers_of, named
 from specdebug.diagnosis.checks.costs import against_baseline, predicted_best
 from specdebug.diagnosis.decode import NEW_RATE, OLD_RATE, rate_windows
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import (
-    Run,
-    base_step_ms,
-    baseline,
-    cost,
-    profile,
-    speculative_runs,
-)
+from specdebug.diagnosis.figures import Run, base_step_ms, baseline, cost, speculative_runs
+from specdebug.diagnosis.profile import profile
 from specdebug.diagnosis.reference import reference_for
 from specdebug.eagle import aux_layers
 from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s

@@ -9,8 +9,9 @@ from specdebug.diagnosis.arguments import NUM_STEPS, draft_config, release_knowl
 from specdebug.diagnosis.checks.asked import ADJUSTED
 from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import baseline, cost_points, profile, runs, speculative_runs
+from specdebug.diagnosis.figures import baseline, cost_points, runs, speculative_runs
 from specdebug.diagnosis.findings import Finding
+from specdebug.diagnosis.profile import profile
 
 __all__ = ["Missing", "most_valuable"]
 

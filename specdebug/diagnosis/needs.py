@@ -6,7 +6,8 @@ import math
 
 from specdebug.diagnosis.arguments import setups
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import baseline, cost_points, profile, speculative_runs
+from specdebug.diagnosis.figures import baseline, cost_points, speculative_runs
+from specdebug.diagnosis.profile import profile
 from specdebug.diagnosis.reference import reference_for
 
 

@@ -37,10 +37,10 @@ from specdebug.diagnosis.figures import (
     baseline_of,
     cost,
     primary,
-    profile,
     runs,
     speculative_runs,
 )
+from specdebug.diagnosis.profile import profile
 from specdebug.eagle.speedup import ceiling_tok_s
 from specdebug.measure import acceptance
 

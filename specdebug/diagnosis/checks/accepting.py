@@ -11,8 +11,9 @@ from specdebug.diagnosis.decode import (
     line_evidence,
 )
 from specdebug.diagnosis.facts import Boot, Case, Stretch
-from specdebug.diagnosis.figures import Run, profile, speculative_runs
+from specdebug.diagnosis.figures import Run, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
+from specdebug.diagnosis.profile import profile
 from specdebug.diagnosis.reference import reference_for
 from specdebug.measure import acceptance
 

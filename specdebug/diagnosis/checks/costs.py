@@ -14,11 +14,11 @@ from specdebug.diagnosis.figures import (
     baseline_of,
     comparable,
     cost,
-    profile,
     same_run,
     speculative_runs,
 )
 from specdebug.diagnosis.findings import Evidence, Finding
+from specdebug.diagnosis.profile import profile
 from specdebug.eagle.account import Depth
 from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 from specdebug.measure.compare import compare, split_throughput
