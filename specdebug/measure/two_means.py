@@ -48,18 +48,16 @@ def two_means(before: Sequence[float], after: Sequence[float]) -> TwoMeans:
     Student's t. The statistic is the same, only the degrees of freedom differ.
     """
     spreads = [variance(side) for side in (before, after)]
-    difference = statistics.fmean(after) - statistics.fmean(before)
-    n = len(before)
-    alike = max(spreads) <= ALIKE**2 * min(spreads)
     parts = [spread / len(side) for spread, side in zip(spreads, (before, after), strict=True)]
-    error = math.sqrt(sum(parts))
-    if error and alike and n == len(after) <= FEW:
-        return TwoMeans(difference, error, 2 * n - 2, "Student's t on logs")
-    if error == 0:
-        return TwoMeans(difference, 0.0, math.inf, "Welch's t on logs")
-    freedom = sum(parts) ** 2 / sum(
-        part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True)
-    )
+    difference, error = statistics.fmean(after) - statistics.fmean(before), math.sqrt(sum(parts))
+    alike = max(spreads) <= ALIKE**2 * min(spreads)
+    if error and alike and len(before) == len(after) <= FEW:
+        return TwoMeans(difference, error, 2 * len(before) - 2, "Student's t on logs")
+    freedom = math.inf
+    if error:
+        freedom = sum(parts) ** 2 / sum(
+            part**2 / (len(side) - 1) for part, side in zip(parts, (before, after), strict=True)
+        )
     return TwoMeans(difference, error, freedom, "Welch's t on logs")
 
 
