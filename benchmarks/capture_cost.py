@@ -15,7 +15,6 @@ import argparse
 import json
 import os
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -122,9 +121,7 @@ def measured(rounds: int, step_ms: float) -> dict[str, Any]:
         script = str(Path(__file__).with_name("paced_server.py"))
         log = str(folder / "server.log")
         start(script, str(file), str(port), log, "--step-ms", str(step_ms))
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            web = probe.getsockname()[1]
+        web = free_port()
         up = start(
             *("-m", "specdebug.up", "--data", str(folder / "data"), "--no-replay"),
             *("--port", str(web)),

@@ -1,12 +1,10 @@
-"""Where a run's time goes beside the engine: seconds from queued to the first token, the idle time
-between two queued runs, and what keeping everything costs in throughput.
+"""Where a run's time goes beside the engine: seconds from queued to the first token, and the idle
+time between two queued runs. What keeping everything costs is told by `capture_cost.py`.
 
     python benchmarks/queue_gap.py [--runs 4] [--json FILE]
-    python benchmarks/queue_gap.py --capture [--rounds 6] [--json FILE]
 
-The first starts specdebug on a data folder of its own, queues runs of the reference engine at once
-and reads the times from the record and the engines' logs. The second serves the reference engine
-once and measures the same prompts in turns, with all that a worker keeps and with a bare client.
+Starts specdebug on a data folder of its own, queues runs of the reference engine at once and reads
+the times from the record and the engines' logs.
 """
 
 from __future__ import annotations
@@ -15,31 +13,23 @@ import argparse
 import contextlib
 import json
 import os
-import re
 import signal
-import socket
 import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
-
-from scipy import stats
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
 from specdebug.reference import variants  # noqa: E402
-from workers import engines, load, measuring  # noqa: E402
-from workers.plan import Deadlines, RunPlan, Workload  # noqa: E402
-from workers.prompt_files import read_prompts  # noqa: E402
-from workers.server import Record, Server, free_port  # noqa: E402
+from workers.server import Record, free_port  # noqa: E402
 
 QUEUE = """
 from experiments import dispatch, lifecycle
@@ -56,20 +46,13 @@ for run in runs:
 """
 
 
-# ---- from queued to the first token, and between two runs ----------------------------------------
-
-
 def gap(count: int) -> dict[str, Any]:
     """Queue `count` runs at once; seconds, median and worst."""
     with tempfile.TemporaryDirectory(prefix="specdebug-") as folder:
         env = {**os.environ, "SPECDEBUG_DATA": folder}
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = probe.getsockname()[1]
         argv = [sys.executable, "-m", "specdebug.up", "--data", folder, "--no-replay"]
-        process = subprocess.Popen(
-            [*argv, "--port", str(port)], cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True
-        )
+        argv += ["--port", str(free_port())]
+        process = subprocess.Popen(argv, cwd=ROOT, env=env, stdout=subprocess.PIPE, text=True)
         try:
             assert process.stdout is not None
             if not any("Ready after" in line for line in process.stdout):
@@ -152,110 +135,14 @@ def _both(values: Sequence[float]) -> dict[str, float]:
     return {"median": round(statistics.median(values), 2), "worst": round(max(values), 2)}
 
 
-# ---- what keeping costs --------------------------------------------------------------------------
-
-
-def capture(rounds: int) -> dict[str, Any]:
-    """tok/s with all that is kept of a request and with a client that keeps nothing, in turns."""
-    draft = variants.DRAFT
-    args = (
-        *("--model-path", str(variants.TARGET), "--speculative-algorithm", "EAGLE3"),
-        *("--speculative-draft-model-path", str(draft), "--speculative-num-steps", "3"),
-        *("--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4"),
-    )
-    engine = engines.engine("reference")
-    with tempfile.TemporaryDirectory(prefix="specdebug-") as folder:
-        port = free_port()
-        work = Workload(repeats=1, prompts_per_repeat=4, max_new_tokens=48)
-        plan = RunPlan("ab", "reference", args, folder, workload=work)
-        server = Server.launch(
-            engine.command(args, host="127.0.0.1", port=port),
-            engines.environment(engine, {}),
-            Path(folder),
-            "ab",
-        )
-        try:
-            url = f"http://127.0.0.1:{port}"
-            quiet: Callable[[str], None] = lambda _: None  # noqa: E731
-            server.wait_ready(url, Deadlines(), on_phase=quiet, should_stop=lambda: "")
-            client = load.Client(url)
-            prompts = read_prompts("stdlib")
-            kept: list[tuple[float, float]] = []
-            bare: list[tuple[float, float]] = []
-            for number in range(rounds + 1):
-                sides = [(_kept, kept), (_bare, bare)]
-                for side, into in sides if number % 2 else sides[::-1]:
-                    client.flush_cache()
-                    tokens, seconds, used = side(plan, prompts, client)
-                    if number:  # the first round warms up
-                        into.append((tokens / seconds, used / seconds))
-            client.close()
-        finally:
-            server.stop(5)
-    ratios = sorted(a / b - 1 for (a, _), (b, _) in zip(kept, bare, strict=True))
-    # Of the median, from the order of the pairs alone: a busy moment spoils a pair, not the figure.
-    beyond = max(int(stats.binom.ppf(0.025, len(ratios), 0.5)) - 1, 0)
-    shares = [statistics.fmean(used for _, used in side) for side in (kept, bare)]
-    return {
-        "rounds": rounds,
-        "kept_tok_s": round(statistics.fmean(a for a, _ in kept), 2),
-        "bare_tok_s": round(statistics.fmean(b for b, _ in bare), 2),
-        "change_percent": round(100 * statistics.median(ratios), 2),
-        "interval_95_percent": [round(100 * ratios[i], 2) for i in (beyond, -1 - beyond)],
-        # Of the client's own processor time, in per cent of the measured time: with one request at
-        # a time what it uses more is what the throughput loses, whatever else the machine does.
-        "client_cpu_kept_percent": round(100 * shares[0], 3),
-        "client_cpu_bare_percent": round(100 * shares[1], 3),
-        "client_cpu_more_percent": round(100 * (shares[0] - shares[1]), 3),
-    }
-
-
-def _kept(plan: RunPlan, prompts: Any, client: load.Client) -> tuple[int, float, float]:
-    """One repeat as a worker measures it, requests written down: tokens, seconds, CPU seconds."""
-    own = measuring.Measuring(
-        replace(plan, workload=replace(plan.workload, warm_up_prompts=0)),
-        prompts,
-        client,
-        tell=lambda *_: None,
-        should_stop=lambda: "",
-        died=lambda: "",
-    )
-    before = time.process_time()
-    own.measure()
-    used = time.process_time() - before
-    # The seconds that make the tok/s: what is asked before and after the requests is in none.
-    repeat = own.repeats[0]
-    return sum(r.completion_tokens for r in repeat.requests), repeat.seconds, used
-
-
-def _bare(plan: RunPlan, prompts: Any, client: load.Client) -> tuple[int, float, float]:
-    """The same prompts by a plain HTTP client that reads the answer and counts the tokens."""
-    import httpx
-
-    work = plan.workload
-    body = {"max_new_tokens": work.max_new_tokens, "temperature": 0.0, "ignore_eos": True}
-    tokens = 0
-    with httpx.Client(base_url=client.url, timeout=60, trust_env=False) as plain:
-        begin, before = time.perf_counter(), time.process_time()
-        for number in range(work.prompts_per_repeat):
-            prompt = prompts.prompts[number % len(prompts.prompts)]
-            answer = plain.post("/generate", json={**prompt.body, "sampling_params": body})
-            found = re.search(r'"completion_tokens": ?(\d+)', answer.text)
-            tokens += int(found[1]) if found else 0
-        seconds, used = time.perf_counter() - begin, time.process_time() - before
-    return tokens, seconds, used
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=4)
-    parser.add_argument("--capture", action="store_true")
-    parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     # Ended early, it stops what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-    found = capture(args.rounds) if args.capture else gap(args.runs)
+    found = gap(args.runs)
     print(json.dumps(found, indent=1))
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n")
