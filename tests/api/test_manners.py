@@ -72,7 +72,8 @@ def test_a_list_of_entity_tags_and_any_are_understood(
 ) -> None:
     where = "investigations/slow-draft"
     mine = api.call("GET", where)["ETag"]
-    api.patch(where, {"context": "mine"}, **{"If-Match": tag.replace("{}", mine)})
+    edited = api.patch(where, {"context": "mine"}, **{"If-Match": tag.replace("{}", mine)})
+    assert edited["context"] == "mine"
 
 
 def test_the_tag_of_what_was_made_is_that_of_its_address(api: Caller, inv: Investigation) -> None:
