@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ import pytest
 from django.conf import settings as django_settings
 
 from specdebug.celery import app
+from tests.killing import kill
 from tests.workers.conftest import of_folder
 from workers import processes
 
@@ -78,9 +78,9 @@ class House:
 
     def stop(self) -> None:
         for worker in self.workers:
-            for pid in processes.descendants(worker.pid, processes.table()) | {worker.pid}:
-                if worker.poll() is None or pid != worker.pid:
-                    os.kill(pid, signal.SIGKILL)
+            below = processes.descendants(worker.pid, processes.table())
+            worker.kill()
+            kill(below)
             worker.wait()
         if self.broker is not None:
             self.broker.kill()
@@ -108,8 +108,8 @@ def opened(data: Path, sockets: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
     here = House(data, sockets / "s")
     monkeypatch.setitem(app.conf, "broker_url", here.url)
     monkeypatch.setitem(app.conf, "broker_write_url", here.url)
-    here.start_broker()
     try:
+        here.start_broker()
         yield here
     finally:
         here.stop()

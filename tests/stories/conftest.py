@@ -18,6 +18,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.killing import kill
+
 ROOT = Path(__file__).resolve().parents[2]
 READY = re.compile(r"Ready after .* (http://\S+)")
 
@@ -161,8 +163,7 @@ def running(tmp_path: Path) -> Iterator[Running]:
     finally:
         here.stop()
         left = here.processes()
-        for pid, _ in left:
-            os.kill(pid, signal.SIGKILL)
+        kill(pid for pid, _ in left)
         assert not left, "left running after Ctrl-C"
 
 

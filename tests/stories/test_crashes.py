@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.killing import kill
 from tests.stories.conftest import Running
 
 pytestmark = pytest.mark.story
@@ -29,6 +30,17 @@ def state(running: Running, pk: int) -> dict[str, Any]:
 def engine_at_work(running: Running) -> int:
     found: list[int] = running.wait(running.engines, 60, "an engine")
     return found[0]
+
+
+def kill_those_of(running: Running, words: str) -> None:
+    """Kill -9 the processes of one service, without its leash."""
+    found = [
+        pid
+        for pid, command in running.processes()
+        if words in command and "workers.leash" not in command
+    ]
+    assert found, f"no process of {words}"
+    kill(found)
 
 
 def gone(pid: int, seconds: float = 10.0) -> bool:
@@ -62,9 +74,7 @@ def test_a_killed_worker_takes_its_engine_along_and_the_run_is_resumed_once(
 ) -> None:
     first = queue_one(running)
     engine = engine_at_work(running)
-    for pid, command in running.processes():
-        if "-Q measure" in command and "workers.leash" not in command:
-            os.kill(pid, signal.SIGKILL)
+    kill_those_of(running, "-Q measure")
     assert gone(engine), "the engine outlived its worker"
     running.wait(lambda: state(running, first)["attempt"] == 2, 300, "the second attempt")
     running.wait(lambda: state(running, first)["state"] == "done", 120, "the end of the run")
@@ -74,9 +84,7 @@ def test_a_killed_worker_takes_its_engine_along_and_the_run_is_resumed_once(
 def test_a_killed_web_process_does_not_disturb_the_run(running: Running) -> None:
     first = queue_one(running)
     engine_at_work(running)
-    for pid, command in running.processes():
-        if "-m gunicorn" in command and "workers.leash" not in command:
-            os.kill(pid, signal.SIGKILL)
+    kill_those_of(running, "-m gunicorn")
     running.wait(lambda: state(running, first)["state"] == "done", 120, "the end of the run")
     assert state(running, first)["attempt"] == 1
 

@@ -1,6 +1,5 @@
 """bin/start from a person's side: ready, logged in, stopped, started again."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.killing import kill
 from tests.stories.conftest import ROOT, Running, environment, follow, log_in, start
 
 pytestmark = pytest.mark.story
@@ -69,8 +69,7 @@ def test_killing_the_start_itself_leaves_no_process(tmp_path: Path) -> None:
     while here.processes() and time.monotonic() < until:
         time.sleep(0.1)
     left = here.processes()
-    for pid, _ in left:
-        os.kill(pid, signal.SIGKILL)
+    kill(pid for pid, _ in left)
     assert left == []
 
 
@@ -80,8 +79,7 @@ def test_a_killed_web_process_comes_back_on_its_port(running: Running) -> None:
 
     before = set(masters())
     assert before
-    for pid in before:
-        os.kill(pid, signal.SIGKILL)
+    kill(before)
     running.wait(lambda: masters() and not before & set(masters()), 20, "a new web process")
 
     def answers() -> bool:

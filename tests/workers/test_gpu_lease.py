@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.killing import kill
 from tests.workers.conftest import DATA
 from tests.workers.nvml import FakeGpus
 from workers import gpu_lease, gpu_locks, gpus
@@ -404,7 +405,7 @@ def test_with_worker_and_leash_both_killed_the_memory_keeps_others_away(
     with subprocess.Popen(["sleep", "60"], start_new_session=True) as grandchild:
         fake_gpus.use(7, grandchild.pid, 80_000)
         process.kill()
-        os.kill(leash, signal.SIGKILL)
+        kill([leash])  # it may be gone already: its owner is
         process.wait()
         assert gone(leash)
         assert f"GPU 7 is in use: process {grandchild.pid} (sleep)" in refusal(8)

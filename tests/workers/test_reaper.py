@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.killing import kill
 from tests.workers.conftest import DATA, of_folder
 from tests.workers.test_server import all_gone
 from workers import lease, processes, reaper, server
@@ -54,8 +55,7 @@ def orphan(folder: Path) -> Iterator[Record]:
     record = Record.read(folder)
     assert len(of_folder(folder)) == 4
     yield record
-    for pid in of_folder(folder):
-        os.kill(pid, signal.SIGKILL)
+    kill(of_folder(folder))
 
 
 def test_an_orphaned_engine_is_ended_with_leash_and_grandchildren(
