@@ -177,6 +177,9 @@ def _appendix(found: Dossier) -> dict[str, Any]:
         common[kind] = shared
         for run in runs:
             run[kind] = {k: v for k, v in run[kind].items() if k not in shared}
+    where = {(run["engine"], run["host"], run["recorded"]) for run in runs}
+    if len(runs) > 1 and len(where) == 1:
+        common["where"] = dict(zip(("engine", "host", "recorded"), where.pop(), strict=True))
     return {"common": common, "runs": runs, "files": _files(found)}
 
 

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from datetime import datetime
+from string import ascii_lowercase
 from typing import Any
 
 from django import template
 from django.utils.dateformat import format as formatted
+
+from experiments.templatetags.figures import signed
 
 register = template.Library()
 
@@ -114,3 +117,34 @@ def in_table(value: object) -> str:
     if value is None or value == "":
         return "–"
     return f"{value:.2f}".replace("-", "−") if isinstance(value, float) else str(value)
+
+
+@register.filter
+def arguments_left_out(settings: Any) -> list[tuple[int, str]]:
+    """How many arguments of which runs the table leaves out, the same number in one breath."""
+    runs: dict[int, list[str]] = {}
+    for one in settings:
+        runs.setdefault(one["rest"], []).append(one["run"])
+    return [(count, ", ".join(named)) for count, named in sorted(runs.items())]
+
+
+@register.simple_tag
+def basis_of(comparisons: Any) -> dict[str, str]:
+    """What the comparisons rest on, each once with the letter that marks its rows."""
+    told = dict.fromkeys(c["rests_on"] for c in comparisons if "rests_on" in c)
+    return dict(zip(told, ascii_lowercase, strict=False))
+
+
+@register.filter
+def interval(comparison: Any) -> str:
+    """A comparison's interval in per cent, a dash where its figures give none."""
+    low, high = comparison["low_percent"], comparison["high_percent"]
+    return "–" if low is None or high is None else f"{signed(low)} to {signed(high)} %"
+
+
+@register.filter
+def lost_by(comparison: Any) -> str:
+    """Which part of a regression lost; a dash for what is none."""
+    if not comparison["flagged"]:
+        return "–"
+    return "not known" if comparison["cause"] == "unknown" else str(comparison["cause"])

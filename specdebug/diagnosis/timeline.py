@@ -34,13 +34,24 @@ Cause = Literal["acceptance", "cost", "acceptance and cost", "unknown"]
 class Regression:
     """One comparison of two runs. cause: which part lost, "unknown" without both accept lengths.
 
-    flagged: the verdict is a regression. change_percent: of the throughput.
+    flagged: the verdict is a regression. change_percent: of the throughput; low_percent and
+    high_percent: its interval, None where the figures give none. rests_on: the interval's level and
+    how it was made. figures: how many of `against`, how many of `run`. acceptance_percent and
+    step_time_percent: change of the accept length and of the step, None where blind names the run
+    without an accept length. sentence: all of it in words.
     """
 
     run: str
     against: str
     change_percent: float
+    low_percent: float | None
+    high_percent: float | None
     verdict: str
+    rests_on: str
+    figures: tuple[int, int]
+    acceptance_percent: float | None
+    step_time_percent: float | None
+    blind: str
     cause: Cause
     sentence: str
     flagged: bool
@@ -131,15 +142,18 @@ def compare_runs(
 
 def split_runs(before: RunRow, after: RunRow) -> Split | None:
     """Acceptance and step-time part of the change, None without both accept lengths."""
-    lengths = [
-        1.0 if r.figures.speculative is False else r.figures.accept_len for r in (before, after)
-    ]
+    lengths = _accept_len(before), _accept_len(after)
     if lengths[0] is None or lengths[1] is None:
         return None
     if not before.figures.tok_s or not after.figures.tok_s:
         return None
     tok_s = [statistics.fmean(r.figures.tok_s) for r in (before, after)]
     return split_throughput(tok_s[0], tok_s[1], lengths[0], lengths[1])
+
+
+def _accept_len(run: RunRow) -> float | None:
+    """What the run's steps accepted, 1 without a draft; None where it is not known."""
+    return 1.0 if run.figures.speculative is False else run.figures.accept_len
 
 
 def _cause(split: Split | None) -> Cause:
@@ -170,25 +184,35 @@ def regressions(record: Record, assumed_cv: float = ASSUMED_CV) -> tuple[Regress
             outcome = compare_runs(other, run, assumed_cv)
             if outcome is None:
                 continue
-            split = split_runs(other, run)
-            cause = _cause(split)
-            part = f" {split.sentence[0].upper()}{split.sentence[1:]}." if split else ""
-            if split is None:
-                blind = run if run.figures.accept_len is None else other
-                part = f" Which part changed is not known: {blind.label} has no accept length."
-            out.append(
-                Regression(
-                    run=run.label,
-                    against=other.label,
-                    change_percent=outcome.change_percent,
-                    verdict=outcome.verdict,
-                    cause=cause,
-                    sentence=f"{run.label} against {other.label}: {outcome.sentence}{part}",
-                    flagged=outcome.verdict == "regression",
-                    unreplicated=outcome.unreplicated,
-                )
-            )
+            out.append(_regression(other, run, outcome))
     return tuple(out)
+
+
+def _regression(before: RunRow, after: RunRow, outcome: Comparison) -> Regression:
+    split = split_runs(before, after)
+    blind = ""
+    if split is None:
+        blind = (after if _accept_len(after) is None else before).label
+        part = f"Which part changed is not known: {blind} has no accept length"
+    else:
+        part = split.sentence[0].upper() + split.sentence[1:]
+    return Regression(
+        run=after.label,
+        against=before.label,
+        change_percent=outcome.change_percent,
+        low_percent=None if outcome.low is None else 100 * (outcome.low - 1),
+        high_percent=None if outcome.high is None else 100 * (outcome.high - 1),
+        verdict=outcome.verdict,
+        rests_on=f"{100 * outcome.level:.3g} % interval, {outcome.method}",
+        figures=(outcome.n_before, outcome.n_after),
+        acceptance_percent=None if split is None else 100 * math.expm1(split.acceptance),
+        step_time_percent=None if split is None else 100 * math.expm1(split.step_time),
+        blind=blind,
+        cause=_cause(split),
+        sentence=f"{after.label} against {before.label}: {outcome.sentence} {part}.",
+        flagged=outcome.verdict == "regression",
+        unreplicated=outcome.unreplicated,
+    )
 
 
 def _best_draft_before(run: RunRow, measured: Sequence[RunRow]) -> RunRow | None:
