@@ -159,16 +159,17 @@ def pdf(document: Document, *, page: str = "A4", on_step: OnStep | None = None) 
     """
     weasyprint = _weasyprint()
     tell = on_step or (lambda words, fraction: None)
-    tell("drawing the charts", 0.02)
-    text = html(document, mode="print", page=page)
-    absent = fonts.missing(text)
-    if absent:
-        text = html(document, mode="print", page=page, unprintable=fonts.in_words(absent))
-    tell("laying out", 0.08)
-    with _told_of_pages(tell), _few_collections():
-        made: bytes = weasyprint.HTML(
-            string=text, base_url="specdebug:", url_fetcher=_fetcher()
-        ).write_pdf(finisher=_scoped, pdf_variant="pdf/ua-1")
+    with _few_collections():
+        tell("drawing the charts", 0.02)
+        text = html(document, mode="print", page=page)
+        absent = fonts.missing(text)
+        if absent:
+            text = html(document, mode="print", page=page, unprintable=fonts.in_words(absent))
+        tell("laying out", 0.08)
+        with _told_of_pages(tell):
+            made: bytes = weasyprint.HTML(
+                string=text, base_url="specdebug:", url_fetcher=_fetcher()
+            ).write_pdf(finisher=_scoped, pdf_variant="pdf/ua-1")
     return made
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from datetime import datetime
 from string import ascii_lowercase
 from typing import Any
@@ -24,6 +25,7 @@ KINDS = {
     "fixed": "fixed",
     "source": "source read",
 }
+MOST_COMPARISONS = 60
 METRICS = {"tok_s": "throughput", "accept_len": "accept length", "step_ms": "step time"}
 UNITS = {"tok_s": "tok/s", "accept_len": "tokens a step", "step_ms": "ms"}
 
@@ -129,10 +131,24 @@ def arguments_left_out(settings: Any) -> list[tuple[int, str]]:
 
 
 @register.simple_tag
-def basis_of(comparisons: Any) -> dict[str, str]:
-    """What the comparisons rest on, each once with the letter that marks its rows."""
-    told = dict.fromkeys(c["rests_on"] for c in comparisons if "rests_on" in c)
-    return dict(zip(told, ascii_lowercase, strict=False))
+def compared(told: Any) -> dict[str, Any]:
+    """The comparisons as a table: its rows, the letter of each thing they rest on, and by verdict
+    how many are left out.
+
+    Of many only the regressions and those with the baseline are rows; the timeline has the rest.
+    """
+    rows = told["regressions"]
+    left: Counter[str] = Counter()
+    if len(rows) > MOST_COMPARISONS:
+        shown = [c for c in rows if c["flagged"] or c["against"] == told["baseline"]]
+        left = Counter(c["verdict"] for c in rows if c not in shown)
+        rows = shown
+    rests = dict.fromkeys(c["rests_on"] for c in rows if "rests_on" in c)
+    return {
+        "rows": rows,
+        "bases": dict(zip(rests, ascii_lowercase, strict=False)),
+        "left_out": left.most_common(),
+    }
 
 
 @register.filter
@@ -144,7 +160,6 @@ def interval(comparison: Any) -> str:
 
 @register.filter
 def lost_by(comparison: Any) -> str:
-    """Which part of a regression lost; a dash for what is none."""
-    if not comparison["flagged"]:
-        return "–"
-    return "not known" if comparison["cause"] == "unknown" else str(comparison["cause"])
+    """Which part of a regression lost; empty for what is none, and where it is not known."""
+    lost = comparison["flagged"] and comparison["cause"] != "unknown"
+    return f"by {comparison['cause']}" if lost else ""

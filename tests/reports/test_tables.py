@@ -39,15 +39,16 @@ def compared(**other: Any) -> dict[str, Any]:
 
 
 def shown(*rows: dict[str, Any]) -> str:
-    return render_to_string("reports/_regressions.html", {"told": {"regressions": rows}})
+    told = {"regressions": rows, "baseline": "R0"}
+    return render_to_string("reports/_regressions.html", {"told": told})
 
 
 def test_a_comparison_has_its_interval_its_figures_and_its_parts() -> None:
     html = shown(compared())
     assert cells(html) == [
         [
-            *("R2 against R1", "−17.8 %", "−20.2 to −15.1 %", "3, 5", "regression"),
-            *("+18.5 %", "+44.1 %", "cost"),
+            *("R2 against R1", "−17.8 %", "−20.2 to −15.1 %", "3, 5", "regression by cost"),
+            *("+18.5 %", "+44.1 %"),
         ]
     ]
     assert "95 % interval, Student&#x27;s t on logs." in html
@@ -71,9 +72,25 @@ def test_what_is_not_known_is_said_and_no_figure_is_made_up() -> None:
         compared(low_percent=None, high_percent=None, verdict="unreplicated", flagged=False),
     )
     blind, single = cells(html)
-    assert blind[5:] == ["R1: no accept length", "not known"]
+    assert blind[4:] == ["regression", "R1: no accept length"]
     assert single[2] == "–"
-    assert single[-1] == "–"
+    assert single[4] == "unreplicated"
+
+
+def test_of_many_comparisons_none_that_lost_and_none_with_the_baseline_is_left_out() -> None:
+    calm = {"verdict": "inconclusive", "flagged": False}
+    rows = [compared(run=f"R{n}", against="R0", **calm) for n in range(1, 21)]
+    rows += [compared(run=f"R{n}", against=f"R{n - 1}", **calm) for n in range(2, 41)]
+    rows += [compared(run="R41", against="R40")]
+    html = shown(*rows)
+    assert len(cells(html)) == 60
+    assert "Left out" not in html
+    html = shown(*rows, compared(run="R42", against="R41", flagged=False, verdict="improvement"))
+    assert [row[0] for row in cells(html)] == [
+        *(f"R{n} against R0" for n in range(1, 21)),
+        "R41 against R40",
+    ]
+    assert "that lost nothing: 39 inconclusive, 1 improvement. The timeline has them." in html
 
 
 def test_a_version_published_before_the_columns_keeps_its_sentence() -> None:
