@@ -16,33 +16,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any, Literal
 
-from django.contrib.staticfiles import finders
 from django.template.loader import render_to_string
 from django.utils.safestring import mark_safe
 
-from experiments.reports import course, diagrams, fonts
+from experiments.reports import course, diagrams, fonts, paper
 from experiments.reports.diagrams import Diagram
 from experiments.reports.document import Document
 from experiments.reports.sections import SECTIONS
-from experiments.reports.svg import colours
 
 MISSING = (
     "The PDF needs Pango, which this machine lacks; as root, once: "
     "apt-get install libpango-1.0-0 libpangoft2-1.0-0"
 )
-SHEETS = ("specdebug:css/tokens.css", "specdebug:css/report.css")
-PAPER = {"A4": "A4", "Letter": "letter"}
-PAGE = "specdebug:page/"
 CHARTS = "data:image/svg+xml;base64,"
-# No emoji face here: it has digits of its own, and Pango takes them from any face that is named.
-# What no face of these has comes from the machine's other fonts, emoji too.
-FACES = (
-    '"Liberation Sans", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Droid Sans Fallback", '
-    "sans-serif"
-)
 Mode = Literal["site", "shared", "print"]
 OnStep = Callable[[str, float], None]
 
@@ -144,7 +132,7 @@ def html(
         "gaps_left": len(diagrams.chosen_gaps(told)) < len(told["gaps"]),
         "mode": mode,
         "links": links,
-        "stylesheets": [*SHEETS, f"{PAGE}{PAPER[page]}.css"],
+        "stylesheets": paper.sheets(page),
         "pdf_problem": pdf_problem() if mode == "site" else "",
         "unprintable": unprintable,
     }
@@ -254,21 +242,6 @@ def _weasyprint() -> Any:
     return weasyprint
 
 
-def page_rules(paper: str) -> str:
-    """What only paper has: its size, the running title, the page numbers, the embedded faces."""
-    soft = colours()["ink-soft"]
-    small = f"font: 8pt {FACES}; color: {soft}"
-    return (
-        f":root {{ --face: {FACES}; "
-        f'--face-mono: "Liberation Mono", "DejaVu Sans Mono", {FACES}; }}\n'
-        f"@page {{ size: {paper}; margin: 19mm 17mm 18mm;"
-        f" @top-left {{ content: string(title); {small}; width: 80% }}"
-        f" @bottom-left {{ content: string(stamp); {small}; width: 70% }}"
-        f' @bottom-right {{ content: "page " counter(page) " of " counter(pages); {small} }} }}\n'
-        '@page :first { @top-left { content: "" } }\n'
-    )
-
-
 def _fetcher() -> Any:
     """A fetcher that knows our stylesheets and charts, and refuses the rest of the world."""
     from weasyprint.urls import URLFetcher, URLFetcherResponse
@@ -277,12 +250,9 @@ def _fetcher() -> Any:
 
     class OwnResources(URLFetcher):  # type: ignore[misc]
         def fetch(self, url: str, headers: Any = None) -> Any:
-            if url in SHEETS:
-                path = Path(str(finders.find(url.removeprefix("specdebug:"))))
-                return URLFetcherResponse(url, path.read_bytes(), css)
-            paper = url.removeprefix(PAGE).removesuffix(".css")
-            if url == f"{PAGE}{paper}.css" and paper in PAPER.values():
-                return URLFetcherResponse(url, page_rules(paper).encode(), css)
+            found = paper.sheet(url)
+            if found is not None:
+                return URLFetcherResponse(url, found.encode(), css)
             if url.startswith(CHARTS):
                 drawn = base64.b64decode(url.removeprefix(CHARTS))
                 return URLFetcherResponse(url, drawn, {"Content-Type": "image/svg+xml"})

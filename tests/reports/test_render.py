@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from pypdf import PdfReader
 
-from experiments.reports import document, pull_request, render
+from experiments.reports import document, paper, pull_request, render
 from experiments.reports.document import Document
 from experiments.reports.sections import SECTIONS
+from experiments.reports.svg import colours
 from tests.reports.conftest import Printed, printed
 
 # The story is loaded by the first test that needs it: all ask for the database.
@@ -240,7 +241,11 @@ def test_the_pdf_fetches_nothing_but_its_own(address: str) -> None:
 
 def test_the_pdf_s_own_stylesheets_are_found() -> None:
     fetch = render._fetcher().fetch
-    assert b"--critical" in fetch(render.SHEETS[0]).read()
+    own = fetch(paper.SHEET).read()
+    assert colours()["critical"].encode() in own
+    assert b"Liberation Mono" in own
+    assert b"var(" not in own
+    assert b"html { background: #ffffff; }" in own  # what tokens.css says of paper
     assert b"size: letter" in fetch("specdebug:page/letter.css").read()
 
 
