@@ -244,6 +244,8 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
+# A private server for the programs of one folder (specdebug.up.local) has no worker beside it.
+WORKERLESS = os.environ.get("SPECDEBUG_WORKERLESS") == "1"
 CELERY_BROKER_URL = os.environ.get("CELERY_BROKER_URL") or (
     f"redis+socket://{broker_socket(DATA_DIR)}"
 )

@@ -3,22 +3,27 @@ comparison of any runs. Nothing is decided here."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import exceptions, serializers
 from rest_framework.response import Response
 
-from experiments import queries
+from experiments import queries, store
 from experiments.api import problems, schema
 from experiments.api.endpoint import Endpoint, file_answer
 from experiments.api.shapes import JsonObject
+from experiments.models import Rendering
 from experiments.queries.comparison import FEWEST, MOST, compared
+from experiments.refusal import Refused
 from experiments.reports import document as documents
-from experiments.reports import render
+from experiments.reports import making, render
 from experiments.reports.comparing import Beside, comparing
 
 TAG = ["conclusions"]
+TRY_AGAIN_AFTER = timedelta(minutes=1)
 
 
 class Entries(serializers.Serializer):
@@ -153,24 +158,52 @@ class Report(Endpoint):
         return self.tagged({"digest": found.digest, "document": found.body})
 
 
+class MakingShape(serializers.Serializer):
+    """A PDF that is being made. step: what it is at; fraction: how far, 0 to 1."""
+
+    state = serializers.ChoiceField(["queued", "running"])
+    step = serializers.CharField(allow_blank=True)
+    fraction = serializers.FloatField()
+
+
 class ReportPdf(Endpoint):
     @extend_schema(
         operation_id="readReportPdf",
         parameters=[OpenApiParameter("page", str, enum=["A4", "Letter"])],
-        responses={(200, "application/pdf"): schema.FILE},
+        responses={(200, "application/pdf"): schema.FILE, 202: MakingShape},
         tags=TAG,
     )
     def get(self, request: Any, slug: str) -> Any:
-        """The same as PDF; 503 where this machine lacks Pango."""
+        """The same as PDF. A worker makes it: 202 says how far it is, ask again after Retry-After
+        seconds. 503 where Pango is missing or it could not be made; a minute later it is tried
+        anew."""
         page = request.GET.get("page", "A4")
         if page not in ("A4", "Letter"):
             raise exceptions.ValidationError({"page": ["A4 or Letter"]})
         found = documents.document(queries.investigation_page(slug))
         try:
-            data = render.pdf(found, page=page)
-        except render.PdfUnavailable as no:
+            row = making.ordered(found, page)
+            if _failed_long_ago(row):
+                row = making.ordered(found, page, again=True)
+        except (render.PdfUnavailable, Refused) as no:
             raise problems.Unavailable(str(no)) from None
-        return file_answer([data], name=f"{slug}.pdf", media_type="application/pdf")
+        if row.state == Rendering.State.FAILED:
+            raise problems.Unavailable(row.problem)
+        if row.state != Rendering.State.DONE or row.pdf_id is None:
+            told = {"state": row.state, "step": row.step, "fraction": row.fraction}
+            return Response(told, status=202, headers={"Retry-After": "1"})
+        return file_answer(
+            store.path_of(row.pdf_id).open("rb"),
+            name=f"{slug}.pdf",
+            media_type="application/pdf",
+        )
+
+
+def _failed_long_ago(row: Rendering) -> bool:
+    """Whether whatever stood in the way may be gone by now."""
+    if row.state != Rendering.State.FAILED or row.ended_at is None:
+        return False
+    return row.ended_at < timezone.now() - TRY_AGAIN_AFTER
 
 
 class Compare(Endpoint):

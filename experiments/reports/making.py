@@ -1,16 +1,23 @@
-"""One PDF from its row: claimed, read, laid out, kept. What a worker runs; safe to run twice."""
+"""PDFs: ordered by whoever wants one, and made from their rows: claimed, read, laid out, kept.
+
+`make` is what a worker runs; it is safe to run twice.
+"""
 
 from __future__ import annotations
 
 import json
 import logging
 import secrets
+import threading
 import time
 
+from django.conf import settings
+from django.db import connections
 from django.utils import timezone
 
-from experiments import store
+from experiments import dispatch, store
 from experiments.lifecycle import renderings
+from experiments.models import Rendering
 from experiments.refusal import Refused
 from experiments.reports import document, render
 
@@ -21,6 +28,32 @@ TELL_EVERY = 0.5  # seconds between signs of life in the record
 
 class _Lost(Exception):
     """Another worker has taken over."""
+
+
+def ordered(found: document.Document, page: str, *, again: bool = False) -> Rendering:
+    """The row of this document's PDF: made, failed, or asked for and on its way to a worker.
+
+    again: have one that failed tried anew. Raises PdfUnavailable where this machine cannot make
+    any, and Refused where the disk cannot take the document.
+    """
+    row = renderings.made(found.digest, page)
+    if row is None:
+        if problem := render.pdf_problem():
+            raise render.PdfUnavailable(problem)
+        row = renderings.ask(document=document.canonical(found.body), page=page, again=again)
+    if not settings.WORKERLESS:
+        dispatch.send_rendering(row)
+    elif row.state in (Rendering.State.QUEUED, Rendering.State.RUNNING):
+        # Nobody else is there to make it, or to take over from a server that died over it.
+        threading.Thread(target=_make_here, args=(row.pk,), daemon=True).start()
+    return row
+
+
+def _make_here(pk: int) -> None:
+    try:
+        make(pk)
+    finally:
+        connections.close_all()
 
 
 def make(pk: int) -> bool:

@@ -13,13 +13,13 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_variables
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
-from experiments import dispatch, queries, store
-from experiments.lifecycle import Refused, renderings
+from experiments import queries, store
+from experiments.lifecycle import Refused
 from experiments.lifecycle import reports as lifecycle
 from experiments.models import Rendering, Report
 from experiments.queries import reports as reads
 from experiments.reports import document as documents
-from experiments.reports import pull_request
+from experiments.reports import making, pull_request
 from experiments.reports import render as rendering
 from experiments.reports.differences import differences
 from experiments.reports.document import Document
@@ -73,23 +73,16 @@ def pdf_of(
     """The PDF where it is made; else it is asked for, and the answer is a page that waits."""
     if page not in Report.Page.values:
         page = Report.Page.A4
-    row = renderings.made(document.digest, page)
-    if row is None:
-        if problem := rendering.pdf_problem():
-            return render(request, "503.html", {"reason": problem}, status=503)
-        try:
-            row = renderings.ask(
-                document=documents.canonical(document.body), page=page, again=again
-            )
-        except Refused as no:
-            return render(request, "503.html", {"reason": str(no)}, status=503)
+    try:
+        row = making.ordered(document, page, again=again)
+    except (rendering.PdfUnavailable, Refused) as no:
+        return render(request, "503.html", {"reason": str(no)}, status=503)
     if row.state == Rendering.State.DONE and row.pdf_id:
         file = store.path_of(row.pdf_id).open("rb")
         sent = FileResponse(file, content_type="application/pdf", filename=f"{name}.pdf")
         sent["Cache-Control"] = "private, no-cache"
         sent["ETag"] = f'"{row.pdf_id}"'
         return sent
-    dispatch.send_rendering(row)
     failed = row.state == Rendering.State.FAILED
     context = {"row": row, "failed": failed, "back": back, "percent": round(100 * row.fraction)}
     context["shared"] = not hasattr(request, "user") or not request.user.is_authenticated

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ TRIES = 4
 FIRST_WAIT = 0.5
 LONGEST_WAIT = 20.0
 PIECE = 1 << 20
+MAKING = 202  # not there yet; its body says how far it is
 # The server did not do it, or does it once however often it is asked.
 _SAFE = frozenset({"GET", "HEAD", "PUT"})
 _AGAIN = frozenset({429, 502, 503, 504})
@@ -138,14 +139,37 @@ class Connection:
                 return
             asked["cursor"] = found["next"]
 
-    def download(self, path: str, to: Path, params: dict[str, Any] | None = None) -> Path:
-        """Write an answer's bytes to a file, whole or not at all."""
+    def download(
+        self,
+        path: str,
+        to: Path,
+        params: dict[str, Any] | None = None,
+        *,
+        timeout: float = 600.0,
+        progress: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Path:
+        """Write an answer's bytes to a file, whole or not at all.
+
+        What is still being made is waited for, `timeout` seconds at most (TimeoutError); progress:
+        called with each standing.
+        """
+        until = time.monotonic() + timeout
+        while (standing := self._fetched(path, to, params)) is not None:
+            if progress is not None:
+                progress(standing.json())
+            if time.monotonic() > until:
+                raise TimeoutError(f"{to.name} was not made within {timeout:g} s")
+            time.sleep(min(_wait_of(standing, FIRST_WAIT), LONGEST_WAIT))
+        return to
+
+    def _fetched(self, path: str, to: Path, params: dict[str, Any] | None) -> httpx.Response | None:
+        """The answer that says how far it is (202); None once the file is there."""
         part = to.with_name(f".{to.name}.{os.getpid()}.part")
         try:
             with self.http.stream("GET", path, params=_given(params)) as answer:
-                if answer.status_code >= 400:
+                if answer.status_code == MAKING or answer.status_code >= 400:
                     answer.read()
-                checked(answer)
+                    return checked(answer)
                 with part.open("wb") as file:
                     for piece in answer.iter_bytes(PIECE):
                         file.write(piece)
@@ -154,7 +178,7 @@ class Connection:
             raise Unreachable(f"{self.where} does not answer: {error}") from None
         finally:
             part.unlink(missing_ok=True)
-        return to
+        return None
 
     def upload(self, method: str, path: str, file: Path, params: dict[str, Any]) -> Any:
         """Send a file as it is, read in pieces."""

@@ -3,7 +3,7 @@ copy of the record."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -152,9 +152,26 @@ class Investigation:
         """The post-mortem as JSON, with its digest."""
         return self.client._get(f"{self.path}/report")
 
-    def report_pdf(self, to: Path | str) -> Path:
-        """Write the post-mortem as PDF."""
-        return self.client.connection.download(f"{self.path}/report.pdf", Path(to))
+    def report_pdf(
+        self,
+        to: Path | str,
+        *,
+        page: str = "A4",
+        timeout: float = 600.0,
+        progress: Callable[[Json], None] | None = None,
+    ) -> Path:
+        """Write the post-mortem as PDF, once the server's worker has made it.
+
+        page: "A4" or "Letter". progress: called with `state`, `step` and `fraction` (0 to 1) until
+        then. Raises TimeoutError after `timeout` seconds.
+        """
+        return self.client.connection.download(
+            f"{self.path}/report.pdf",
+            Path(to),
+            {"page": page},
+            timeout=timeout,
+            progress=progress,
+        )
 
     def export(self, to: Path | str) -> Path:
         """Write the whole investigation as one archive."""

@@ -64,6 +64,7 @@ def _serve(data: Path) -> None:
         "SPECDEBUG_DATA": str(data),
         "DJANGO_SETTINGS_MODULE": "specdebug.settings",
         "PYTHONUNBUFFERED": "1",
+        "SPECDEBUG_WORKERLESS": "1",
     }
     token = _token(env)
     path = socket_path(data)

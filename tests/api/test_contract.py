@@ -170,7 +170,6 @@ def test_made_up_requests_get_documented_answers(
     base: Run,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("experiments.reports.render.pdf", lambda *_, **__: b"%PDF-")
     monkeypatch.setattr("experiments.api.rates.WRONG_TOKENS", 10_000_000)
     places = {"slug": "slow-draft", "number": 0, "code": "too-few-samples", "pk": 1}
     program = caller(role, scope)

@@ -159,10 +159,7 @@ def test_every_address_lets_in_whom_it_should_and_nobody_else(
     caller: Callable[..., Caller],
     inv: Investigation,
     base: Run,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # Seconds for a PDF that nobody looks at; tests/reports look at it.
-    monkeypatch.setattr("experiments.reports.render.pdf", lambda *_, **__: b"%PDF-")
     program = caller(role, scope)
     wrong = []
     for call, needed in NEEDS.items():

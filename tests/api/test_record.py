@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+import pytest
 from django.db import connection
+from django.utils import timezone
 
-from experiments.models import Investigation, Run
+from experiments.models import Investigation, Rendering, Run
+from experiments.refusal import Refused
+from experiments.reports import making
 from tests.api.conftest import Caller
 
 
@@ -208,6 +213,47 @@ def test_the_conclusions_are_those_of_the_report(api: Caller, base: Run) -> None
         assert api.get(f"{slug}/{name}")["items"] == told[key]
     shown = api.get(f"{slug}/advice")["items"]
     assert [{k: row[k] for k in told["advice"][0]} for row in shown] == told["advice"]
+
+
+def test_a_pdf_is_ordered_and_told_of_until_a_worker_has_made_it(
+    api: Caller, base: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[int] = []
+    monkeypatch.setattr("experiments.dispatch.send_rendering", lambda row: sent.append(row.pk))
+    monkeypatch.setattr("experiments.reports.render.pdf", lambda *_, **__: b"%PDF-made")
+    monkeypatch.setattr("experiments.reports.render.pdf_problem", lambda: "")
+    address = "investigations/slow-draft/report.pdf"
+    first, second = api.call("GET", address), api.call("GET", address)
+    assert (first.status_code, first["Retry-After"]) == (202, "1")
+    assert first.json() == {"state": "queued", "step": "", "fraction": 0.0}
+    assert second.status_code == 202
+    assert len(set(sent)) == 1
+    assert making.make(sent[0])
+    answer = api.call("GET", address)
+    assert (answer.status_code, answer["Content-Type"]) == (200, "application/pdf")
+    assert b"".join(answer.streaming_content) == b"%PDF-made"
+    assert api.refused(400, "GET", f"{address}?page=A3")["errors"][0]["field"] == "page"
+
+
+def test_a_pdf_that_failed_says_why_and_is_tried_again_a_minute_later(
+    api: Caller, base: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> bytes:
+        raise Refused("the disk is full")
+
+    sent: list[int] = []
+    monkeypatch.setattr("experiments.dispatch.send_rendering", lambda row: sent.append(row.pk))
+    monkeypatch.setattr("experiments.reports.render.pdf", full)
+    monkeypatch.setattr("experiments.reports.render.pdf_problem", lambda: "")
+    address = "investigations/slow-draft/report.pdf"
+    assert api.call("GET", address).status_code == 202
+    assert not making.make(sent[0])
+    assert "the disk is full" in api.refused(503, "GET", address)["detail"]
+    Rendering.objects.update(ended_at=timezone.now() - timedelta(minutes=2))
+    assert api.call("GET", address).json()["state"] == "queued"
+    monkeypatch.setattr("experiments.reports.render.pdf_problem", lambda: "it needs Pango")
+    Rendering.objects.all().delete()
+    assert api.refused(503, "GET", address)["detail"] == "it needs Pango"
 
 
 def test_the_library_answers_as_the_command_does(api: Caller) -> None:

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from experiments.reports.render import pdf_problem
 from specdebug.client import Client, Investigation, Run
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,6 +75,16 @@ def check_frames(inv: Investigation, run: Run) -> None:
     assert runs.loc[run.label, "params.topk"] == 1
 
 
+def check_pdf(inv: Investigation, to: Path) -> None:
+    """A private server has no worker beside it and makes it all the same."""
+    if pdf_problem():
+        return
+    steps: list[str] = []
+    inv.report_pdf(to, timeout=120, progress=lambda now: steps.append(now["state"]))
+    assert to.read_bytes().startswith(b"%PDF-")
+    assert set(steps) <= {"queued", "running"}
+
+
 def example() -> str:
     """The code of docs/client.md that starts a server of its own."""
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "client.md").read_text(), re.S)
@@ -105,6 +116,7 @@ def test_two_programs_share_a_folder_and_a_killed_one_leaves_nothing(
         assert sorted(r.label for r in inv.runs()) == ["R0", "R1"]
         assert sd.connection.http.get(f"{run.path}/log").content == b"first\nsecond\n"
         check_frames(inv, run)
+        check_pdf(inv, tmp_path / "report.pdf")
         # The page's own example has a folder of this name: it finds the server running.
         monkeypatch.chdir(tmp_path)
         exec(example(), {})  # noqa: S102 (our own page)

@@ -10,11 +10,11 @@ import sys
 from typing import Any
 
 from specdebug.client.api import Client, Run
+from specdebug.client.commands.bar import Bar
 from specdebug.client.commands.console import (
     FAILED,
     OK,
     UNUSABLE,
-    clean,
     figure,
     options,
     shown,
@@ -28,7 +28,6 @@ EXAMPLES = """examples:
   specdebug run --follow kimi-k2-5/R3
 
 exit code: 0 measured, 2 usage, 4 refused, 5 no server, 6 failed, cancelled or lost"""
-BAR = 24
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -103,9 +102,13 @@ def _value(text: str) -> Any:
 
 def followed(run: Run, as_json: bool) -> int:
     """Follow a run to its end with a progress bar on a terminal, a line per phase elsewhere."""
-    bar = _Bar(run.name)
+    bar = Bar(run.name)
+
+    def show(now: dict[str, Any]) -> None:
+        bar.show(_standing(now), now["fraction"] or 0.0, now["phase_detail"])
+
     try:
-        run.wait(progress=bar.show)
+        run.wait(progress=show)
     except KeyboardInterrupt:
         bar.end()
         print(f"{run.name} goes on; `specdebug run --follow {run.name}` sees it", file=sys.stderr)
@@ -122,31 +125,9 @@ def followed(run: Run, as_json: bool) -> int:
     return OK if data["state"] == "done" else FAILED
 
 
-class _Bar:
-    """One line that is drawn again on a terminal; changes of phase alone elsewhere."""
-
-    def __init__(self, name: str) -> None:
-        self.name, self.last, self.drawn = name, "", False
-        self.live = sys.stderr.isatty()
-
-    def show(self, now: dict[str, Any]) -> None:
-        words = now["phase"] or now["state"]
-        if now["state"] == "queued":
-            behind = now["waiting_behind"]
-            words = f"queued, {behind} before it" if behind else "queued, next"
-        if not self.live:
-            if words != self.last:
-                print(f"{self.name}: {clean(words)}", file=sys.stderr)
-            self.last = words
-            return
-        done = now["fraction"] or 0.0
-        bar = "#" * round(BAR * done)
-        detail = clean(now["phase_detail"])[:40]
-        line = f"\r{self.name} [{bar:<{BAR}}] {100 * done:3.0f} % {clean(words)} {detail}"
-        print(f"{line:<100}"[:110], end="", file=sys.stderr, flush=True)
-        self.drawn = True
-
-    def end(self) -> None:
-        if self.drawn:
-            print(file=sys.stderr)
-            self.drawn = False
+def _standing(now: dict[str, Any]) -> str:
+    """Where a run stands, in words."""
+    if now["state"] != "queued":
+        return str(now["phase"] or now["state"])
+    behind = now["waiting_behind"]
+    return f"queued, {behind} before it" if behind else "queued, next"
