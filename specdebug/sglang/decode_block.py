@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from specdebug.sglang.decode_line import DecodeLine
 from specdebug.sglang.decode_table import COLUMNS, Column, Floats, Ints, Rows
+from specdebug.sglang.eights import Eights, Words
 from specdebug.sglang.log_line import (
     ANSI,
     DECODE,
@@ -35,7 +36,7 @@ _MAX_PLANS = 64
 _MAX_LINE = 8_000
 _MAX_EXTRAS = 1_000
 _WORD = 8
-_PAD = b"\0" * _WORD  # so that a word may begin at the last byte of a block
+_PAD = b"\0" * 16  # so that eight bytes may begin at the last byte of a block
 _ZEROS = np.uint64(0x3030303030303030)
 # One pass joins neighbouring digits, the next pairs, the last fours: (shift, factor, mask).
 _JOINS = tuple(
@@ -46,7 +47,6 @@ _JOINS = tuple(
         (32, 10_000, 0x00000000FFFFFFFF),
     )
 )
-Words = npt.NDArray[np.uint64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,12 @@ class Unread:
 
 @dataclass(frozen=True, slots=True)
 class _Grid:
-    """The lines with one number of digit runs: bounds of the runs and lengths of the gaps."""
+    """The lines with one number of digit runs: where the runs begin, their widths, and the lengths
+    of the gaps around them; a row for each run, a column for each line, for lines are many."""
 
     rows: Ints
-    run_from: Ints
-    run_to: Ints
+    begin: Ints
+    width: Ints
     gaps: Ints
     readable: npt.NDArray[np.bool_]
 
@@ -92,17 +93,19 @@ class _Grid:
         run_to: Ints,
         runs: int,
     ) -> _Grid:
-        """Lay out the runs of `rows`, whose first runs are `first`, in a grid of `runs` columns."""
+        """Lay out the runs of `rows`, whose first runs are `first`, in a grid of `runs` rows."""
         if len(rows) * runs == len(run_from):
-            begin, end = run_from.reshape(-1, runs), run_to.reshape(-1, runs)
+            begin = np.ascontiguousarray(run_from.reshape(-1, runs).T)
+            end = np.ascontiguousarray(run_to.reshape(-1, runs).T)
         else:
-            index = first[:, None] + np.arange(runs)
+            index = np.arange(runs)[:, None] + first
             begin, end = run_from[index], run_to[index]
-        gaps = np.empty((len(rows), runs + 1), np.int64)
-        gaps[:, 1:-1] = begin[:, 1:] - end[:, :-1]
-        gaps[:, 0] = begin[:, 0] - starts
-        gaps[:, -1] = ends - end[:, -1]
-        return cls(rows, begin, end, gaps, (end - begin).max(axis=1) <= _WIDEST)
+        gaps = np.empty((runs + 1, len(rows)), np.int64)
+        gaps[1:-1] = begin[1:] - end[:-1]
+        gaps[0] = begin[0] - starts
+        gaps[-1] = ends - end[-1]
+        width = end - begin
+        return cls(rows, begin, width, gaps, width.max(axis=0) <= _WIDEST)
 
 
 class BlockParser:
@@ -122,7 +125,7 @@ class BlockParser:
         not be read.
         """
         arr = np.frombuffer(block, np.uint8)
-        words: Words = np.ndarray((len(block),), np.dtype("<u8"), block + _PAD, strides=(1,))
+        eights = Eights(block + _PAD)
         ends = np.flatnonzero(arr == 10)
         starts = np.concatenate([[0], ends[:-1] + 1])
         digit = (arr - 48) < 10
@@ -162,13 +165,11 @@ class BlockParser:
             grid = grids[plan.runs]
             fits = left[grid.rows] & (ink[grid.rows] == plan.checksum)
             if fits.any():
-                fits &= grid.readable & (grid.gaps == plan.gaps).all(axis=1)
+                fits &= grid.readable & (grid.gaps == plan.gaps[:, None]).all(axis=0)
             if fits.any():
                 rows = grid.rows[fits]
                 left[rows] = False
-                for rank, picked, batch in self._read(
-                    plan, words, grid.run_from[fits], grid.run_to[fits], numbers[rows]
-                ):
+                for rank, picked, batch in self._read(plan, eights, grid, fits, numbers[rows]):
                     batches.append((rank, batch))
                     if plan.has_extra and rank not in full:
                         for row in rows[picked][:_MAX_EXTRAS].tolist():
@@ -239,21 +240,24 @@ class BlockParser:
         )
 
     def _read(
-        self, plan: Plan, words: Words, begin: Ints, end: Ints, numbers: Ints
+        self, plan: Plan, eights: Eights, grid: _Grid, fits: npt.NDArray[np.bool_], numbers: Ints
     ) -> list[tuple[str, Ints | slice, Rows]]:
         """Rank, which of the lines it printed, and their values, for lines that fit the plan."""
         size = len(numbers)
         wanted = [run for pair in plan.columns.values() for run in pair if run is not None]
         wanted += [*plan.time, *(run for _, run in plan.rank)]
-        figures = _values(words, begin[:, wanted].T, (end - begin)[:, wanted].T)
-        value: dict[int, Ints] = dict(zip(wanted, figures, strict=True))
+        begin, width = grid.begin[wanted], grid.width[wanted]
+        if size < len(fits):
+            picks = np.flatnonzero(fits)
+            begin, width = begin.take(picks, axis=1), width.take(picks, axis=1)
+        value: dict[int, Ints] = dict(zip(wanted, _values(eights, begin, width), strict=True))
+        widths: dict[int, Ints] = dict(zip(wanted, width, strict=True))
 
         def real(run: int, fraction: int | None) -> Floats:
             if fraction is None:
                 return value[run].astype(np.float64)
-            width = end[:, fraction] - begin[:, fraction]
             # One division of the whole number, so that 1.60 is the float64 nearest to 1.60.
-            scale = _POWERS[width]
+            scale = _POWERS[widths[fraction]]
             joined: Floats = (value[run] * scale + value[fraction]) / scale
             return joined
 
@@ -266,7 +270,7 @@ class BlockParser:
             else:
                 columns[column] = np.full(size, np.nan)
         times = (
-            self._times([value[run] for run in plan.time], begin, end, plan)
+            self._times([value[run] for run in plan.time], widths[plan.time[-1]])
             if plan.time
             else (np.full(size, np.nan))
         )
@@ -287,8 +291,9 @@ class BlockParser:
             out.append((label, rows, Rows(numbers[rows], times[rows], of_rank)))
         return out
 
-    def _times(self, parts: list[Ints], begin: Ints, end: Ints, plan: Plan) -> Floats:
-        """Seconds since 1970 from year, month, day, hour, minute, second and perhaps a fraction."""
+    def _times(self, parts: list[Ints], width: Ints) -> Floats:
+        """Seconds since 1970 from year, month, day, hour, minute, second and perhaps a fraction;
+        width: digits of the last of them."""
         day = parts[0] * 10_000 + parts[1] * 100 + parts[2]
         base = np.empty(len(day))
         for value in set(day.tolist()):
@@ -305,19 +310,18 @@ class BlockParser:
             base[day == value] = self._days[value]
         seconds = base + parts[3] * 3600.0 + parts[4] * 60.0 + parts[5]
         if len(parts) > 6:
-            run = plan.time[6]
-            seconds = seconds + parts[6] / _POWERS[end[:, run] - begin[:, run]]
+            seconds = seconds + parts[6] / _POWERS[width]
         stamps: Floats = seconds
         return stamps
 
 
-def _values(words: Words, begin: Ints, width: Ints) -> Ints:
+def _values(eights: Eights, begin: Ints, width: Ints) -> Ints:
     """The numbers in runs of up to fifteen digits that begin at `begin`; any shape."""
-    value = _digits(words[begin], np.minimum(width, _WORD))
+    value = _digits(eights.at(begin), np.minimum(width, _WORD))
     wide = width > _WORD
     if wide.any():
         start, rest = begin[wide], width[wide] - _WORD
-        head, tail = words[start], words[start + rest]
+        head, tail = eights.at(start), eights.at(start + rest)
         value[wide] = _digits(head, rest) * 10**_WORD + _digits(tail, np.full_like(rest, _WORD))
     return value
 

@@ -114,6 +114,7 @@ class Scanner:
         rest = np.arange(len(starts))
         if len(data) < _REACH:
             return np.empty(0, np.int64), np.empty(0, np.int64), 0, rest
+        # Few places, near each other: the shifts of `Eights` would cost more than they spare.
         words: npt.NDArray[np.uint64] = np.ndarray(
             (len(data) - 7,), np.dtype("<u8"), data, strides=(1,)
         )
