@@ -4,6 +4,7 @@ the commands that talk to one are in `commands` and loaded when they are asked f
 from __future__ import annotations
 
 import argparse
+import gc
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,10 +15,19 @@ if TYPE_CHECKING:
     from specdebug.diagnosis.diagnose import Diagnosis
     from specdebug.diagnosis.facts import Input
 
-__all__ = ["main"]
+__all__ = ["main", "program"]
 
 OK, FAULTS, UNUSABLE = 0, 1, 2
 LARGEST_STDIN = 1 << 30
+
+
+def program() -> int:
+    """What the installed command runs: `main`, without a last search of all that was loaded for
+    garbage, a sixth of the time of a small check."""
+    try:
+        return main()
+    finally:
+        gc.freeze()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -223,4 +233,4 @@ def _print_json(data: Any) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())
