@@ -11,6 +11,7 @@ from typing import Any
 
 from experiments.models import ConfigChange, ConfigEntry, Run
 from specdebug.eagle.draft_config import TargetConfig
+from specdebug.reference.server_args import refusal as server_args_refusal
 from specdebug.sglang import flags, overrides
 from specdebug.sglang.releases import Release
 
@@ -54,6 +55,12 @@ NOISE = frozenset(
 # What nobody needs to read: kept in the plan, which starts the server, and nowhere else.
 SECRETS = frozenset({"admin_api_key", "api_key", "hf_token", "ssl_keyfile_password"})
 _MISSING = object()
+
+
+def own_refusal(engine: str, server_args: Sequence[str]) -> str:
+    """Why the engine itself, whatever release it follows, does not run these arguments; "" where it
+    does or nothing is known of that."""
+    return server_args_refusal(server_args) if engine == "reference" else ""
 
 
 @dataclass(frozen=True)

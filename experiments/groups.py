@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -17,13 +18,13 @@ from django.db.models import Max
 from django.utils import timezone
 
 from experiments import dispatch, lifecycle, secrets
-from experiments.arguments import release_of
+from experiments.arguments import own_refusal, release_of
 from experiments.lifecycle.place import lock
 from experiments.lifecycle.text import needed
 from experiments.models import Hypothesis, Investigation, Run, RunGroup
 from experiments.queries.groups import given_up, look, measured_of, point_of
 from experiments.refusal import Refused
-from specdebug.diagnosis.sweep import MOST_POINTS, Dropped, Point, Value, plan_sweep
+from specdebug.diagnosis.sweep import MOST_POINTS, Dropped, Point, Sweep, Value, plan_sweep
 from specdebug.reference.release import DEFAULT as REFERENCE_RELEASE
 from workers.plan import Deadlines, Workload
 
@@ -47,6 +48,22 @@ class Common:
     strict: bool = False
 
 
+def planned(common: Common, settings: Sequence[Mapping[str, Value]]) -> Sweep:
+    """What a sweep over `settings` would measure and what it would leave out; Refused where it can
+    be none."""
+    try:
+        return plan_sweep(
+            common.server_args,
+            settings,
+            release=release_of(common.engine_release or _release_of(common.engine)),
+            concurrency=common.workload.concurrency,
+            env=common.env,
+            own=partial(own_refusal, common.engine),
+        )
+    except ValueError as no:
+        raise Refused(str(no)) from None
+
+
 def add_sweep(
     *,
     investigation: Investigation,
@@ -62,17 +79,7 @@ def add_sweep(
     `stop_early`: leave out what the cost account shows cannot beat the best so far or `baseline`.
     """
     common = _without_keys(common)
-    release = common.engine_release or _release_of(common.engine)
-    try:
-        found = plan_sweep(
-            common.server_args,
-            settings,
-            release=release_of(release),
-            concurrency=common.workload.concurrency,
-            env=common.env,
-        )
-    except ValueError as no:
-        raise Refused(str(no)) from None
+    found = planned(common, settings)
     if not found.points:
         raise Refused("nothing is left to measure", [f"{d.name}: {d.why}" for d in found.dropped])
     return _add(

@@ -12,6 +12,7 @@ from typing import Any
 
 from specdebug.eagle.draft_config import DraftConfig, TargetConfig
 from specdebug.reference import release as reference
+from specdebug.reference import server_args
 from specdebug.sglang import preflight
 from specdebug.sglang.preflight import Preflight
 from specdebug.sglang.releases import Release
@@ -92,6 +93,7 @@ def foresee(plan: RunPlan, versions: Mapping[str, str]) -> Preflight:
         target=TargetConfig.from_dict(target) if target else None,
         draft=DraftConfig.from_dict(draft) if draft else None,
         env=plan.env,
+        own=server_args.refusal(plan.server_args) if plan.engine == "reference" else "",
     )
 
 

@@ -117,7 +117,10 @@ def _predict(run: Run, plan: RunPlan) -> None:
     if last is not None:
         release, source = last.engine_release, f"as in {last}, the last run of this engine"
     known = arguments.release_of(release)
-    foreseen = preflight.foresee(plan.server_args, release=known, source=source, env=plan.env)
+    own = arguments.own_refusal(run.engine, plan.server_args)
+    foreseen = preflight.foresee(
+        plan.server_args, release=known, source=source, env=plan.env, own=own
+    )
     run.preflight = foreseen.as_dict() | {"strict": plan.strict}
     run.save(update_fields=["engine_release", "preflight"])
     bulk.insert(arguments.entries(run, requested, None, release=known, env=plan.env))

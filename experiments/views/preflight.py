@@ -47,7 +47,12 @@ def ahead(text: str, engine: str, strict: bool = False) -> dict[str, Any]:
         release, source = REFERENCE_RELEASE, "the release that the reference engine follows"
     elif not release and (last := last_run_of(engine)) is not None:
         release, source = last.engine_release, f"as in {last}, the last run of this engine"
-    told = rules.foresee(words, release=arguments.release_of(release), source=source)
+    told = rules.foresee(
+        words,
+        release=arguments.release_of(release),
+        source=source,
+        own=arguments.own_refusal(engine, words),
+    )
     case = case_from_rows(requested=asked, engine_version=release or None)
     found = [finding.as_dict() for finding in look(cases.Cases(case), None).findings]
     return {

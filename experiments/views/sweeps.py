@@ -11,14 +11,12 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST, require_safe
 
 from experiments import groups, lifecycle, queries
-from experiments.arguments import release_of
 from experiments.models import Run, RunGroup
 from experiments.queries.groups import group_page, groups_of
 from experiments.reports import sweep_plots
 from experiments.views.compare import plot_file
 from experiments.views.found import found
 from experiments.views.sweep_forms import SweepForm, TurnsForm
-from specdebug.diagnosis.sweep import plan_sweep
 
 
 @require_safe
@@ -69,7 +67,7 @@ def create(request: HttpRequest, slug: str, number: int) -> HttpResponse:
     try:
         common = _common(origin)
         if form.is_valid() and request.POST.get("then") == "look":
-            context["planned"] = _planned(common, form.cleaned_data["settings"])
+            context["planned"] = groups.planned(common, form.cleaned_data["settings"])
         elif form.is_valid():
             made = groups.add_sweep(
                 investigation=page.investigation,
@@ -158,17 +156,3 @@ def _common(origin: Run) -> groups.Common:
         engine_release=origin.engine_release,
         strict=plan.strict,
     )
-
-
-def _planned(common: groups.Common, settings: list[dict[str, Any]]) -> Any:
-    """What a sweep over these settings would measure and what it would leave out."""
-    try:
-        return plan_sweep(
-            common.server_args,
-            settings,
-            release=release_of(common.engine_release),
-            concurrency=common.workload.concurrency,
-            env=common.env,
-        )
-    except ValueError as no:
-        raise lifecycle.Refused(str(no)) from None

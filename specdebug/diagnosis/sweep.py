@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -97,11 +97,13 @@ def plan_sweep(
     release: Release | None,
     concurrency: int | None = None,
     env: Mapping[str, str] | None = None,
+    own: Callable[[Sequence[str]], str] | None = None,
 ) -> Sweep:
     """Put each setting into the base arguments and leave out what costs and tells nothing.
 
     Two settings that the release turns into the same arguments are one measurement; what it
     refuses is none. Where the release is not known, only what all releases agree on is left out.
+    own: says why the engine itself does not run arguments, "" where it does.
     Raises ValueError for a setting with an axis that is none, or for more than MOST_POINTS.
     """
     points: list[Point] = []
@@ -117,6 +119,9 @@ def plan_sweep(
             dropped.append(made)
             continue
         point, key, changed = made
+        if own is not None and (why := own(point.server_args)):
+            dropped.append(Dropped(point.name, why))
+            continue
         first = seen.setdefault(key, point)
         if first is point:
             points.append(point)

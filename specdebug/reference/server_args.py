@@ -5,8 +5,9 @@ Pure: it parses and decides, prints nothing and knows no torch. Only flags that 
 """
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from specdebug.reference import capture
 from specdebug.reference import release as releases
@@ -61,9 +62,34 @@ class Resolved:
         return f"server_args=ServerArgs({inside})"
 
 
-def parser() -> argparse.ArgumentParser:
+class _Told(argparse.ArgumentParser):
+    """Raises what is wrong instead of printing it and ending the process."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ArgsError(message)
+
+    def exit(self, status: int = 0, message: str | None = None) -> NoReturn:
+        raise ArgsError("it prints its help and ends")
+
+    def print_help(self, file: Any = None) -> None:
+        """Nobody would read it."""
+
+
+def refusal(argv: Sequence[str]) -> str:
+    """Why this engine does not run these arguments, beyond what its release refuses; "" where it
+    does, as far as that can be told without the checkpoints."""
+    try:
+        resolve(list(argv), parser(_Told))
+    except ArgsError as no:
+        return str(no)
+    return ""
+
+
+def parser(
+    kind: type[argparse.ArgumentParser] = argparse.ArgumentParser,
+) -> argparse.ArgumentParser:
     """All flags, in the order in which the server prints them."""
-    flags = argparse.ArgumentParser(
+    flags = kind(
         prog="python -m specdebug.reference.serve",
         description="Serve the small reference pair behind SGLang's flags, log lines and routes.",
     )
@@ -147,13 +173,13 @@ def parser() -> argparse.ArgumentParser:
     return flags
 
 
-def resolve(argv: list[str]) -> Resolved:
+def resolve(argv: list[str], flags: argparse.ArgumentParser | None = None) -> Resolved:
     """Parse and apply the release's rules for a Llama target.
 
     Raises ArgsError; a flag that does not exist or does not parse ends the process with status 2,
     as argparse does.
     """
-    args = vars(parser().parse_args(argv))
+    args = vars((flags or parser()).parse_args(argv))
     release = _release(args.pop("engine_release"))
     offset = args.pop("draft_position_offset")
     if offset is not None:

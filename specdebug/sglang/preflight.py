@@ -34,12 +34,16 @@ class Change:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why the release does not start with these arguments, and what would do instead."""
+    """Why the release does not start with these arguments, and what would do instead.
+
+    own: it is the engine itself that does not run them, whatever the release.
+    """
 
     rule: str
     error: str
     why: str
     fix: str
+    own: bool = False
 
 
 @dataclass(frozen=True)
@@ -70,10 +74,11 @@ class Preflight:
         A release whose rules were read is believed when it refuses; another may have learnt to
         accept it, so that the engine has the last word. `strict`: a change is an objection as well.
         """
-        if self.refusals and self.release_known:
+        if self.refusals and (self.release_known or self.refusals[0].own):
             first = self.refusals[0]
+            who = "The engine" if first.own else f"SGLang {self.release}"
             fix = f" To mend it: {first.fix}." if first.fix else ""
-            return f"SGLang {self.release} refuses these arguments: {_stop(first.why)}{fix}"
+            return f"{who} refuses these arguments: {_stop(first.why)}{fix}"
         if strict and (self.changes or self.refusals):
             said = "; ".join([str(c) for c in self.changes] + [no.why for no in self.refusals])
             return (
@@ -100,9 +105,17 @@ def foresee(
     target: Target | None = None,
     draft: Draft | None = None,
     env: Mapping[str, str] | None = None,
+    own: str = "",
 ) -> Preflight:
-    """Apply the release's rules to the engine's own arguments as asked for."""
+    """Apply the release's rules to the engine's own arguments as asked for.
+
+    own: why the engine itself does not run them, "" where it does; told where the release accepts
+    them.
+    """
     found = predict(server_args, target, release, draft=draft, env=env)
+    refusals = [Refusal(no.rule, no.error, no.why, no.fix) for no in found.rejections]
+    if own and not (refusals and found.release_known):
+        refusals.insert(0, Refusal("", "", own, "", own=True))
     return Preflight(
         release=str(release) if release else "",
         release_known=found.release_known,
@@ -111,7 +124,7 @@ def foresee(
             Change(key, value.requested, value.value, value.rule or "", value.why)
             for key, value in found.changed.items()
         ),
-        refusals=tuple(Refusal(no.rule, no.error, no.why, no.fix) for no in found.rejections),
+        refusals=tuple(refusals),
         notes=tuple(note.why for note in found.notes),
         depends_on_release=found.depends_on_release,
     )

@@ -1,5 +1,7 @@
 """Which settings of a sweep are worth a run."""
 
+from collections.abc import Sequence
+
 import pytest
 
 from specdebug.diagnosis.sweep import MOST_POINTS, grid, plan_sweep, with_flags
@@ -95,3 +97,15 @@ def test_flags_are_set_whatever_name_and_form_they_had() -> None:
         *("--speculative-num-steps", "5", "--tp-size", "8"),
     )
     assert with_flags(base, {}) == base
+
+
+def test_what_the_engine_itself_does_not_run_is_left_out_with_its_reason() -> None:
+    def own(args: Sequence[str]) -> str:
+        topk = args[args.index("--speculative-eagle-topk") + 1]
+        return "" if topk == "1" else "drafts chains only"
+
+    settings = grid({"topk": [1, 4]})
+    found = plan_sweep(BASE[:-1], settings, release=RELEASE, own=own)
+    assert [point.values["topk"] for point in found.points] == [1]
+    assert [one.why for one in found.dropped] == ["drafts chains only"]
+    assert len(plan_sweep(BASE[:-1], settings, release=RELEASE).points) == 2

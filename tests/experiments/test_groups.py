@@ -235,7 +235,7 @@ def test_a_sweep_that_cannot_be_is_refused_and_leaves_nothing(
 
 
 def test_a_plan_that_cannot_run_is_refused_before_it_is_kept(investigation: Investigation) -> None:
-    bad = replace(COMMON, server_args=("--port", "1"))
+    bad = replace(COMMON, server_args=(*BASE, "--port", "1"))
     with pytest.raises(Refused, match="chosen by the worker"):
         groups.add_sweep(
             investigation=investigation, title="x", common=bad, settings=[{"steps": 1}]

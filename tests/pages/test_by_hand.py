@@ -110,7 +110,8 @@ def test_a_run_s_title_and_note_can_be_changed(story: Story, browser: Client) ->
 def test_the_plan_says_what_the_release_will_make_of_it(story: Story, browser: Client) -> None:
     asked = {
         "engine": "reference",
-        "server_args": "--speculative-algorithm EAGLE3 --speculative-num-steps 1 "
+        "server_args": "--model-path m --speculative-algorithm EAGLE3 "
+        "--speculative-draft-model-path d --speculative-num-steps 1 "
         "--speculative-eagle-topk 1 --speculative-num-draft-tokens 16",
     }
     piece = browser.post(f"{_slug(story)}/run/foresee/", asked).content.decode()
@@ -120,6 +121,14 @@ def test_the_plan_says_what_the_release_will_make_of_it(story: Story, browser: C
     assert "nothing speaks against it" in (
         browser.post(f"{_slug(story)}/run/foresee/", fair).content.decode()
     )
+    tree = {
+        "engine": "reference",
+        "server_args": f"{fair['server_args']} --speculative-eagle-topk 4",
+    }
+    refused = browser.post(f"{_slug(story)}/run/foresee/", tree).content.decode()
+    assert "will not start" in refused
+    assert "the reference engine drafts chains only" in refused
+    assert "would stop with" not in refused
     open_quote = {"engine": "reference", "server_args": "--a 'b"}
     assert b"Not a command line yet" in (
         browser.post(f"{_slug(story)}/run/foresee/", open_quote).content

@@ -60,6 +60,16 @@ def test_what_would_be_measured_is_shown_before_anything_is_queued(
     assert group.runs.get().state == "queued"
 
 
+def test_what_the_engine_of_the_run_cannot_do_is_said_before_it_is_queued(
+    browser: Client, run: Run
+) -> None:
+    Run.objects.filter(pk=run.pk).update(engine="reference")
+    asked = {"title": "trees", "steps": "3", "topk": "1, 4", "repeats": "1"}
+    page = browser.post(address(run, "sweep"), {**asked, "then": "look"}).content.decode()
+    assert "1 setting would be measured, 1 never run" in page
+    assert "the reference engine drafts chains only" in page
+
+
 @pytest.mark.parametrize(
     ("values", "said"),
     [

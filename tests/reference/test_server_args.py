@@ -196,3 +196,24 @@ def test_the_release_decides_on_draft_positions_unless_the_knob_does() -> None:
 def test_what_an_id_captures_can_be_turned() -> None:
     assert spec(*window(3, 4)).capture_id_offset == 1
     assert spec(*window(3, 4), "--capture-id-offset", "0").capture_id_offset == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        (["--speculative-num-steps", "3", "--speculative-eagle-topk", "4"], "drafts chains only"),
+        (["--speculative-num-steps", "x"], "invalid int value: 'x'"),
+        (["--no-such-flag", "1"], "unrecognized arguments: --no-such-flag 1"),
+        (["--help"], "prints its help"),
+    ],
+)
+def test_a_refusal_is_told_without_a_process_that_ends(
+    more: list[str], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert words in server_args.refusal([*SPEC, *more])
+    assert capsys.readouterr() == ("", "")
+
+
+def test_of_what_runs_no_refusal_is_told() -> None:
+    assert server_args.refusal([*SPEC, *window(15, 16)]) == ""
+    assert server_args.refusal(BASE) == ""

@@ -59,3 +59,15 @@ def test_what_the_running_server_reports_is_held_against_what_was_asked() -> Non
     assert [str(change) for change in found] == ["speculative_num_draft_tokens 16 becomes 2"]
     assert differing(STORY, {**effective, "speculative_num_draft_tokens": 16}) == ()
     assert differing(STORY, {}) == ()
+
+
+def test_an_engine_s_own_refusal_needs_no_release() -> None:
+    why = "topk 4: the reference engine drafts chains only"
+    for release in (RELEASE, NEWER, None):
+        told = foresee(RIGHT, release=release, own=why)
+        assert told.refusals[0].own
+        assert told.objection(strict=False) == f"The engine refuses these arguments: {why}."
+        assert foresee(RIGHT, release=release).objection(strict=False) == ""
+    # Where the release stops already, its own words are the better ones.
+    told = foresee(HALF, release=RELEASE, own=why)
+    assert [no.own for no in told.refusals] == [False]
