@@ -5,6 +5,7 @@ What a report says comes from the record and is built in `experiments.reports`; 
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import secrets
 from collections.abc import Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import Any, Literal
 from django.db import IntegrityError, transaction
 from django.db.models import F, Max, Q
 from django.utils import timezone
+from django.utils.crypto import salted_hmac
 
 from experiments.lifecycle.place import lock
 from experiments.lifecycle.text import needed
@@ -146,25 +148,43 @@ def _hash(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def share(*, report: Report, by: str, days: int, label: str = "") -> tuple[ShareLink, str]:
-    """A link to a published report and its token, which is not kept and cannot be shown again."""
+def share(
+    *, report: Report, by: str, days: int, label: str = "", once: str = ""
+) -> tuple[ShareLink, str]:
+    """A link to a published report and its token, which is not kept.
+
+    once: a random word of the form that asks. Sent again, it gives the same link and token instead
+    of a second one; without it nothing can show the token again.
+    """
     if report.state != Report.State.PUBLISHED:
         raise Refused("only a published version can be shared; publish the draft first")
     if not 1 <= days <= LONGEST_SHARE:
         raise Refused(f"a link lasts between 1 and {LONGEST_SHARE} days, not {days}")
     now = timezone.now()
     alive = Q(revoked_at=None, expires_at__gt=now)
-    if ShareLink.objects.filter(alive, report=report).count() >= MOST_LINKS:
+    token = _token_of(report, by, once) if once else secrets.token_urlsafe(32)
+    known = ShareLink.objects.filter(token_sha256=_hash(token))
+    if not known and ShareLink.objects.filter(alive, report=report).count() >= MOST_LINKS:
         raise Refused(f"a version has at most {MOST_LINKS} links; revoke one first")
-    token = secrets.token_urlsafe(32)
-    link = ShareLink.objects.create(
-        report=report,
+    link, fresh = ShareLink.objects.get_or_create(
         token_sha256=_hash(token),
-        label=label.strip()[:150],
-        created_by=needed(by, "name", 150),
-        expires_at=now + timedelta(days=days),
+        defaults={
+            "report": report,
+            "label": label.strip()[:150],
+            "created_by": needed(by, "name", 150),
+            "expires_at": now + timedelta(days=days),
+        },
     )
+    if not fresh and not known.filter(alive):
+        raise Refused("that link was made before and works no more; make a new one")
     return link, token
+
+
+def _token_of(report: Report, by: str, once: str) -> str:
+    """The token that this form makes; to know it takes the server's own key and the form's word,
+    which is kept nowhere."""
+    made = salted_hmac("share link", f"{report.pk} {once} {by}", algorithm="sha256")
+    return base64.urlsafe_b64encode(made.digest()).decode().rstrip("=")
 
 
 def revoke(*, link: ShareLink, by: str) -> ShareLink:

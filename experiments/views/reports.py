@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from secrets import token_urlsafe
 from typing import Any
 
 from django.contrib import messages
@@ -170,9 +172,15 @@ def figure(request: HttpRequest, slug: str, name: str, form: str) -> HttpRespons
 @require_safe
 def versions(request: HttpRequest, slug: str) -> HttpResponse:
     """All published versions with their hashes, differences and share links."""
+    return _versions(request, slug)
+
+
+def _versions(
+    request: HttpRequest, slug: str, more: Mapping[str, Any] | None = None, status: int = 200
+) -> HttpResponse:
     page = found(reads.reports_page, slug)
-    context = {"page": page, "investigation": page.investigation}
-    return render(request, "reports/versions.html", context)
+    context = {"page": page, "investigation": page.investigation, "once": token_urlsafe(16)}
+    return render(request, "reports/versions.html", context | dict(more or {}), status=status)
 
 
 @require_safe
@@ -244,7 +252,8 @@ def changes(request: HttpRequest, slug: str, number: int, since: int) -> HttpRes
 @never_cache
 @sensitive_variables("token", "address")
 def share(request: HttpRequest, slug: str, number: int) -> HttpResponse:
-    """Make a link to one version. Its address stands in this answer alone and is not kept."""
+    """Make a link to one version. Its address stands in this answer alone and is not kept; a form
+    that is sent again makes no second link."""
     report = found(reads.report_version, slug, number)
     days = request.POST.get("days", "")
     try:
@@ -255,14 +264,13 @@ def share(request: HttpRequest, slug: str, number: int) -> HttpResponse:
             by=request.user.get_username(),
             days=int(days),
             label=request.POST.get("label", ""),
+            once=request.POST.get("once", "")[:64],
         )
     except Refused as no:
         messages.error(request, str(no))
         return redirect("report-versions", slug)
-    page = found(reads.reports_page, slug)
     address = request.build_absolute_uri(reverse("shared", args=[token]))
-    context = {"page": page, "investigation": page.investigation, "address": address, "link": link}
-    return render(request, "reports/versions.html", context, status=201)
+    return _versions(request, slug, {"address": address, "link": link}, status=201)
 
 
 @require_POST

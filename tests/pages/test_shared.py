@@ -149,6 +149,37 @@ def test_the_address_is_shown_once_and_works(browser: Any, version: Report, stor
     assert b"Revoke" in versions.content
 
 
+def test_a_form_that_is_sent_again_makes_no_second_link(
+    browser: Any, version: Report, story: Any
+) -> None:
+    versions = reverse("report-versions", args=[story.investigation.slug])
+    once = browser.get(versions).content.decode().split('name="once" value="')[1].split('"')[0]
+    address = reverse("report-share", args=[story.investigation.slug, 1])
+
+    def sent(word: str) -> str:
+        answer = browser.post(address, {"days": "3", "once": word}, follow=True)
+        page: str = answer.content.decode()
+        return (
+            page.split('readonly value="')[1].split('"')[0] if answer.status_code == 201 else page
+        )
+
+    first = sent(once)
+    assert sent(once) == first
+    assert once.split("-")[0] not in first
+    (link,) = ShareLink.objects.all()
+    assert sent("another") != first
+    assert ShareLink.objects.count() == 2
+    kept.revoke(link=link, by="ada")
+    assert "works no more; make a new one" in sent(once)
+    assert ShareLink.objects.count() == 2
+
+
+def test_a_form_s_word_makes_another_person_another_token(version: Report) -> None:
+    made = [kept.share(report=version, by=by, days=3, once="w")[1] for by in ("ada", "ada", "eve")]
+    assert made[0] == made[1] != made[2]
+    assert all(len(token) == 43 for token in made)
+
+
 def test_a_draft_cannot_be_shared(story: Any) -> None:
     draft = kept.draft_of(investigation=story.investigation)
     with pytest.raises(lifecycle.Refused, match="publish the draft first"):
