@@ -74,7 +74,9 @@ def _arguments(plan: RunPlan) -> str:
 
 def foresee(plan: RunPlan, versions: Mapping[str, str]) -> Preflight:
     """What the release that is installed will make of the plan's arguments."""
+    own = ""
     if plan.engine == "reference":
+        own = server_args.refusal(plan.server_args)
         asked = engines.flag(plan.server_args, "--engine-release") or reference.DEFAULT
         release, source = Release.find(asked), "the release that the reference engine follows"
     else:
@@ -93,7 +95,7 @@ def foresee(plan: RunPlan, versions: Mapping[str, str]) -> Preflight:
         target=TargetConfig.from_dict(target) if target else None,
         draft=DraftConfig.from_dict(draft) if draft else None,
         env=plan.env,
-        own=server_args.refusal(plan.server_args) if plan.engine == "reference" else "",
+        own=own,
     )
 
 

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from experiments import queries, store
 from experiments.api import problems, schema
-from experiments.api.endpoint import Endpoint, file_answer
+from experiments.api.endpoint import Endpoint, OpenFile, file_answer
 from experiments.api.shapes import JsonObject
 from experiments.models import Rendering
 from experiments.queries.comparison import FEWEST, MOST, compared
@@ -192,11 +192,8 @@ class ReportPdf(Endpoint):
         if row.state != Rendering.State.DONE or row.pdf_id is None:
             told = {"state": row.state, "step": row.step, "fraction": row.fraction}
             return Response(told, status=202, headers={"Retry-After": "1"})
-        return file_answer(
-            store.path_of(row.pdf_id).open("rb"),
-            name=f"{slug}.pdf",
-            media_type="application/pdf",
-        )
+        file = OpenFile(store.path_of(row.pdf_id).open("rb"))
+        return file_answer(file, name=f"{slug}.pdf", media_type="application/pdf")
 
 
 def _failed_long_ago(row: Rendering) -> bool:

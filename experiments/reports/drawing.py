@@ -14,13 +14,13 @@ from functools import cache, lru_cache
 # escapes some thousand.
 from html import escape
 
-from django.conf import settings
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from experiments.reports import tokens
+
 FILE_WIDTH = 720  # pixels of a drawing that stands alone
 MARGIN = 16
-_VARIABLE = re.compile(r"var\((--[\w-]+)\)")
 
 
 def _attributes(values: dict[str, object]) -> str:
@@ -165,10 +165,5 @@ class Drawing:
 @lru_cache(maxsize=1)
 def _styles() -> str:
     """The drawings' own style sheet with the light tokens filled in: files know no variables."""
-    folder = settings.BASE_DIR / "static" / "css"
-    light = (folder / "tokens.css").read_text().split("@media", 1)[0]
-    tokens = dict(re.findall(r"(--[\w-]+):\s*([^;]+);", light))
-    sheet = (folder / "plot.css").read_text()
-    sheet = re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL)
-    filled = _VARIABLE.sub(lambda found: tokens.get(found.group(1), "inherit"), sheet)
-    return filled.replace(tokens["--face"], "'DejaVu Sans', sans-serif").replace("rem", "em")
+    sheet = tokens.filled("plot.css", tokens.light() | {"face": "'DejaVu Sans', sans-serif"})
+    return re.sub(r"/\*.*?\*/", "", sheet, flags=re.DOTALL).replace("rem", "em")

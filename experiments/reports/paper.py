@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
-from pathlib import Path
 
-from django.contrib.staticfiles import finders
-
+from experiments.reports import tokens
 from experiments.reports.svg import colours
 
 SHEET = "specdebug:css/report.css"
@@ -19,10 +16,6 @@ FACES = (
     '"Liberation Sans", "DejaVu Sans", "Noto Sans", "Noto Sans CJK SC", "Droid Sans Fallback", '
     "sans-serif"
 )
-CSS = ("css/tokens.css", "css/report.css")
-FACES_OF = {"face": FACES, "face-mono": f'"Liberation Mono", "DejaVu Sans Mono", {FACES}'}
-_TOKEN = re.compile(r"--([\w-]+):\s*([^;]+);")
-_USE = re.compile(r"var\(--([\w-]+)\)")
 
 
 def sheets(page: str) -> list[str]:
@@ -42,10 +35,8 @@ def sheet(url: str) -> str | None:
 def _resolved() -> str:
     """report.css with every token's value in its place: WeasyPrint would look each up again for
     each element, a twentieth of the time of a long report."""
-    tokens, own = (Path(str(finders.find(name))).read_text() for name in CSS)
-    light, printed = tokens.partition("@media")[0], tokens.partition("@media print")[2]
-    values = {**dict(_TOKEN.findall(light)), **dict(_TOKEN.findall(printed)), **FACES_OF}
-    return _USE.sub(lambda use: values[use[1]], own)
+    faces = {"face": FACES, "face-mono": f'"Liberation Mono", "DejaVu Sans Mono", {FACES}'}
+    return tokens.filled("report.css", tokens.on_paper() | faces)
 
 
 def page_rules(size: str) -> str:

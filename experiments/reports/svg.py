@@ -9,25 +9,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 
-from django.conf import settings
 from django.utils.html import escape
+
+from experiments.reports import tokens
 
 FACE = "Liberation Sans, DejaVu Sans, sans-serif"
 # Mean width of a character in parts of the size, of the faces above; good for cutting labels.
 PER_CHARACTER = 0.53
-_TOKEN = re.compile(r"--([\w-]+):\s*(#[0-9a-fA-F]{6})\s*;")
+_COLOUR = re.compile(r"#[0-9a-fA-F]{6}")
 
 
 @cache
 def colours() -> dict[str, str]:
-    """The light colours of static/css/tokens.css by name; the later ones there are for the dark."""
-    text = (Path(settings.BASE_DIR) / "static" / "css" / "tokens.css").read_text()
-    found: dict[str, str] = {}
-    for name, value in _TOKEN.findall(text):
-        found.setdefault(name, value)
-    return found
+    """The light colours by the names of their tokens."""
+    return {name: value for name, value in tokens.light().items() if _COLOUR.fullmatch(value)}
 
 
 def cut(text: str, width: float, size: float) -> str:

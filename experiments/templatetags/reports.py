@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import datetime
+from itertools import compress
 from string import ascii_lowercase
 from typing import Any
 
@@ -140,9 +141,9 @@ def compared(told: Any) -> dict[str, Any]:
     rows = told["regressions"]
     left: Counter[str] = Counter()
     if len(rows) > MOST_COMPARISONS:
-        shown = [c for c in rows if c["flagged"] or c["against"] == told["baseline"]]
-        left = Counter(c["verdict"] for c in rows if c not in shown)
-        rows = shown
+        told_of = [c["flagged"] or c["against"] == told["baseline"] for c in rows]
+        left = Counter(c["verdict"] for c, is_row in zip(rows, told_of, strict=True) if not is_row)
+        rows = list(compress(rows, told_of))
     rests = dict.fromkeys(c["rests_on"] for c in rows if "rests_on" in c)
     return {
         "rows": rows,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from secrets import token_urlsafe
 from typing import Any
 
@@ -175,12 +174,10 @@ def versions(request: HttpRequest, slug: str) -> HttpResponse:
     return _versions(request, slug)
 
 
-def _versions(
-    request: HttpRequest, slug: str, more: Mapping[str, Any] | None = None, status: int = 200
-) -> HttpResponse:
+def _versions(request: HttpRequest, slug: str, *, status: int = 200, **more: Any) -> HttpResponse:
     page = found(reads.reports_page, slug)
     context = {"page": page, "investigation": page.investigation, "once": token_urlsafe(16)}
-    return render(request, "reports/versions.html", context | dict(more or {}), status=status)
+    return render(request, "reports/versions.html", context | more, status=status)
 
 
 @require_safe
@@ -270,7 +267,7 @@ def share(request: HttpRequest, slug: str, number: int) -> HttpResponse:
         messages.error(request, str(no))
         return redirect("report-versions", slug)
     address = request.build_absolute_uri(reverse("shared", args=[token]))
-    return _versions(request, slug, {"address": address, "link": link}, status=201)
+    return _versions(request, slug, status=201, address=address, link=link)
 
 
 @require_POST

@@ -7,6 +7,7 @@ Pure: it parses and decides, prints nothing and knows no torch. Only flags that 
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any, NoReturn
 
 from specdebug.reference import capture
@@ -75,11 +76,17 @@ class _Told(argparse.ArgumentParser):
         """Nobody would read it."""
 
 
+@cache
+def _telling_parser() -> argparse.ArgumentParser:
+    """Made once: a sweep asks for each of its settings."""
+    return parser(_Told)
+
+
 def refusal(argv: Sequence[str]) -> str:
     """Why this engine does not run these arguments, beyond what its release refuses; "" where it
     does, as far as that can be told without the checkpoints."""
     try:
-        resolve(list(argv), parser(_Told))
+        resolve(list(argv), _telling_parser())
     except ArgsError as no:
         return str(no)
     return ""
