@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from specdebug.sglang.decode_line import DecodeLine
 from specdebug.sglang.decode_table import COLUMNS, Column, Floats, Ints, Rows
-from specdebug.sglang.eights import Eights, Words
+from specdebug.sglang.eights import Eights
 from specdebug.sglang.log_line import (
     ANSI,
     DECODE,
@@ -35,18 +35,7 @@ _POWERS = 10.0 ** np.arange(_WIDEST + 1)
 _MAX_PLANS = 64
 _MAX_LINE = 8_000
 _MAX_EXTRAS = 1_000
-_WORD = 8
 _PAD = b"\0" * 16  # so that eight bytes may begin at the last byte of a block
-_ZEROS = np.uint64(0x3030303030303030)
-# One pass joins neighbouring digits, the next pairs, the last fours: (shift, factor, mask).
-_JOINS = tuple(
-    (np.uint64(shift), np.uint64(factor), np.uint64(mask))
-    for shift, factor, mask in (
-        (8, 10, 0x00FF00FF00FF00FF),
-        (16, 100, 0x0000FFFF0000FFFF),
-        (32, 10_000, 0x00000000FFFFFFFF),
-    )
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +239,7 @@ class BlockParser:
         if size < len(fits):
             picks = np.flatnonzero(fits)
             begin, width = begin.take(picks, axis=1), width.take(picks, axis=1)
-        value: dict[int, Ints] = dict(zip(wanted, _values(eights, begin, width), strict=True))
+        value: dict[int, Ints] = dict(zip(wanted, eights.numbers(begin, width), strict=True))
         widths: dict[int, Ints] = dict(zip(wanted, width, strict=True))
 
         def real(run: int, fraction: int | None) -> Floats:
@@ -313,28 +302,6 @@ class BlockParser:
             seconds = seconds + parts[6] / _POWERS[width]
         stamps: Floats = seconds
         return stamps
-
-
-def _values(eights: Eights, begin: Ints, width: Ints) -> Ints:
-    """The numbers in runs of up to fifteen digits that begin at `begin`; any shape."""
-    value = _digits(eights.at(begin), np.minimum(width, _WORD))
-    wide = width > _WORD
-    if wide.any():
-        start, rest = begin[wide], width[wide] - _WORD
-        head, tail = eights.at(start), eights.at(start + rest)
-        value[wide] = _digits(head, rest) * 10**_WORD + _digits(tail, np.full_like(rest, _WORD))
-    return value
-
-
-def _digits(word: Words, width: Ints) -> Ints:
-    """The number in the first `width` (1 to 8) bytes of each word, all of them digits.
-
-    They are shifted to the end of the word, zeros come in before them, and neighbours are joined.
-    """
-    number: Words = (word ^ _ZEROS) << ((_WORD - width) * 8).astype(np.uint64)
-    for shift, factor, mask in _JOINS:
-        number = (number * factor + (number >> shift)) & mask
-    return number.astype(np.int64)
 
 
 def _one_by_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:

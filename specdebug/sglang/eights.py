@@ -1,4 +1,4 @@
-"""Any eight neighbouring bytes of a block as one number, for thousands of places at once."""
+"""Any eight neighbouring bytes of a block, and the numbers written in it, at many places."""
 
 from __future__ import annotations
 
@@ -10,6 +10,16 @@ from specdebug.sglang.decode_table import Ints
 EIGHT = 8
 Words = npt.NDArray[np.uint64]
 _ONE, _LAST = np.uint64(1), np.uint64(63)
+_ZEROS = np.uint64(0x3030303030303030)
+# One pass joins neighbouring digits, the next pairs, the last fours: (shift, factor, mask).
+_JOINS = tuple(
+    (np.uint64(shift), np.uint64(factor), np.uint64(mask))
+    for shift, factor, mask in (
+        (8, 10, 0x00FF00FF00FF00FF),
+        (16, 100, 0x0000FFFF0000FFFF),
+        (32, 10_000, 0x00000000FFFFFFFF),
+    )
+)
 
 
 class Eights:
@@ -30,3 +40,25 @@ class Eights:
         upper = (self._words.take(whole + 1) << _ONE) << (_LAST - shift)
         found: Words = (self._words.take(whole) >> shift) | upper
         return found
+
+    def numbers(self, begin: Ints, width: Ints) -> Ints:
+        """The numbers in runs of up to sixteen digits that begin at `begin`; any shape."""
+        value = _number(self.at(begin), np.minimum(width, EIGHT))
+        wide = width > EIGHT
+        if wide.any():
+            start, rest = begin[wide], width[wide] - EIGHT
+            head, tail = self.at(start), self.at(start + rest)
+            ends = _number(tail, np.full_like(rest, EIGHT))
+            value[wide] = _number(head, rest) * 10**EIGHT + ends
+        return value
+
+
+def _number(word: Words, width: Ints) -> Ints:
+    """The number in the first `width` (1 to 8) bytes of each word, all of them digits.
+
+    They are shifted to the end of the word, zeros come in before them, and neighbours are joined.
+    """
+    number: Words = (word ^ _ZEROS) << ((EIGHT - width) * 8).astype(np.uint64)
+    for shift, factor, mask in _JOINS:
+        number = (number * factor + (number >> shift)) & mask
+    return number.astype(np.int64)

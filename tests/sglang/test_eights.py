@@ -24,3 +24,12 @@ def test_places_may_have_any_shape() -> None:
     found = Eights(data).at(places)
     assert found.shape == (8, 5)
     assert found[3, 2] == int.from_bytes(data[19:27], "little")
+
+
+@given(st.lists(st.from_regex(r"[0-9]{1,16}", fullmatch=True), min_size=1, max_size=9))
+def test_numbers_of_up_to_sixteen_digits_are_read_wherever_they_begin(runs: list[str]) -> None:
+    text = "/" + ":".join(runs)
+    width = np.array([len(run) for run in runs])
+    begin = 1 + np.concatenate([[0], np.cumsum(width[:-1] + 1)])
+    found = Eights(text.encode() + b"\0" * 16).numbers(begin, width)
+    assert found.tolist() == [int(run) for run in runs]
