@@ -1,11 +1,14 @@
 """Three runs of the reference engine predict its other depths: a light part of
-benchmarks/gap_account.py, in CPU seconds, so that a busy machine does not decide it."""
+benchmarks/gap_account.py, in CPU seconds and beside no other test, so that a busy machine does not
+decide it."""
 
 import argparse
 import importlib.util
 import sys
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 
 def _benchmark() -> ModuleType:
@@ -19,6 +22,7 @@ def _benchmark() -> ModuleType:
     return module
 
 
+@pytest.mark.story
 def test_three_runs_predict_a_sweep_of_the_reference_engine() -> None:
     bench = _benchmark()
     args = argparse.Namespace(
