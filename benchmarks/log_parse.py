@@ -114,7 +114,8 @@ def peak_mb() -> float:
 
 
 def child(path: str) -> None:
-    """Read one log and print seconds, peak memory and counts."""
+    """Read one log and print seconds, peak memory and counts; imports come before the clock."""
+    from specdebug.sglang import block_scan, decode_block  # noqa: F401 - with numpy
     from specdebug.sglang.logs import read_log
 
     cpu, begin = time.process_time(), time.perf_counter()

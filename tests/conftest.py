@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from specdebug.sglang import logs
+
 _DATA = Path(tempfile.mkdtemp(prefix="specdebug-tests-"))
 # Set here and not in a fixture: the settings module reads the environment when it is imported.
 os.environ["SPECDEBUG_DATA"] = str(_DATA)
@@ -30,6 +32,12 @@ def data_dir(settings: object, tmp_path: Path) -> Path:
     settings.BLOB_DIR = tmp_path / "blobs"  # type: ignore[attr-defined]
     settings.RUN_DIR = tmp_path / "runs"  # type: ignore[attr-defined]
     return tmp_path
+
+
+@pytest.fixture(params=["line by line", "in blocks"])
+def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Logs are read line by line, and once more in blocks, as long ones are."""
+    monkeypatch.setattr(logs, "_FEW", 1 << 40 if request.param == "line by line" else -1)
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,7 @@ START = 1 << 16  # a command that a start script traces stands above the first l
 
 def read_log(found: Gathered, given: Input) -> str:
     """A server log of any size; what a person or a client wrote around it is read too."""
-    from specdebug.sglang import logs  # numpy: a check without a log starts sooner
+    from specdebug.sglang import logs  # a check without a log starts sooner
 
     if isinstance(given.data, Path):
         log = logs.read_log(given.data, given.name)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from specdebug.diagnosis.facts import Boot, Fact, Notice, Positions, Stretch
 from specdebug.sglang import vllm
-from specdebug.sglang.log_types import ServerLog
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.vllm import VllmLog
 
-if TYPE_CHECKING:  # needs numpy, which a check without a log does without
+if TYPE_CHECKING:  # a check without a log starts sooner without its readers
     from specdebug.sglang.decode_table import Column, DecodeTable
+    from specdebug.sglang.log_types import ServerLog
 
 CONDITIONAL = "P(position k accepted | position k-1 was)"
 

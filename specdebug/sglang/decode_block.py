@@ -8,6 +8,7 @@ text between its digits (gap lengths and a checksum tell) is then read without l
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -16,17 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from specdebug.sglang.decode_line import DecodeLine
-from specdebug.sglang.decode_table import COLUMNS, Column, Floats, Ints, Rows
-from specdebug.sglang.eights import Eights
-from specdebug.sglang.log_line import (
-    ANSI,
-    DECODE,
-    KEYS,
-    clean,
-    decode_fields,
-    decode_lines,
-    stamp_before,
-)
+from specdebug.sglang.decode_table import COLUMNS, Aggregate, Column, Rows
+from specdebug.sglang.eights import Eights, Floats, Ints, as_array
+from specdebug.sglang.log_line import ANSI, DECODE, KEYS, decode_fields, stamp_before
+from specdebug.sglang.log_scan import Unread, by_rank, read_one
 from specdebug.sglang.patterns import regex
 
 _RUN = regex(rb"\d+")
@@ -53,11 +47,37 @@ class Plan:
 
 
 @dataclass(slots=True)
-class Unread:
-    """A line that says it is a decode line and could not be read."""
+class _Batch:
+    """Lines of one rank; arrays are parallel."""
 
-    line: int
-    text: str
+    lines: Ints
+    times: Floats
+    columns: dict[Column, Floats]
+
+    @classmethod
+    def of(cls, rows: Rows) -> _Batch:
+        """What was read one by one."""
+        columns = {column: np.frombuffer(values) for column, values in rows.columns.items()}
+        return cls(np.frombuffer(rows.lines, np.int64), np.frombuffer(rows.times), columns)
+
+    def rows(self) -> Rows:
+        """The batch as a table takes it."""
+        return Rows(
+            as_array("q", self.lines),
+            as_array("d", self.times),
+            {column: as_array("d", values) for column, values in self.columns.items()},
+            {
+                column: _aggregate(real)
+                for column, values in self.columns.items()
+                if len(real := values[~np.isnan(values)])
+            },
+        )
+
+
+def _aggregate(real: Floats) -> Aggregate:
+    with np.errstate(over="ignore"):  # a damaged line prints any number
+        total, squares = float(real.sum()), float(np.square(real).sum())
+    return Aggregate(len(real), total, squares, float(real.min()), float(real.max()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +125,10 @@ class BlockParser:
         self._days: dict[int, float] = {}
 
     def parse(
-        self, block: bytes, numbers: Ints, full: Collection[str] = ()
+        self, block: bytes, numbers: array[int], full: Collection[str] = ()
     ) -> tuple[list[tuple[str, Rows]], list[DecodeLine], list[Unread]]:
-        """Read every line of `block`, each ended by a newline; `numbers` (ascending) are theirs.
-
-        Returns one batch per rank, the lines that carry keys without a column (they are in a batch
-        too; at most a thousand of each rank, none of the ranks in `full`), and the lines that could
-        not be read.
-        """
+        """See `log_scan.DecodeParser`; of each rank at most a thousand lines are returned for
+        their other keys, none of the ranks in `full`."""
         arr = np.frombuffer(block, np.uint8)
         eights = Eights(block + _PAD)
         ends = np.flatnonzero(arr == 10)
@@ -127,7 +143,8 @@ class BlockParser:
         ink = np.add.reduceat(arr * ~digit, starts, dtype=np.int32)
         grids: dict[int, _Grid] = {}
         left = np.ones(len(starts), bool)
-        batches: list[tuple[str, Rows]] = []
+        number_of = np.frombuffer(numbers, np.int64)
+        batches: list[tuple[str, _Batch]] = []
         slow: list[DecodeLine] = []
         odd: list[DecodeLine] = []
         unread: list[Unread] = []
@@ -138,7 +155,7 @@ class BlockParser:
                 plan = self._learn(block[starts[at] : ends[at]])
                 if plan is None:
                     left[at] = False
-                    _one_by_one(block[starts[at] : ends[at]], int(numbers[at]), slow, unread)
+                    read_one(block[starts[at] : ends[at]], numbers[at], slow, unread)
                     continue
                 if len(self._plans) >= _MAX_PLANS:
                     self._plans.pop(0)
@@ -158,17 +175,17 @@ class BlockParser:
             if fits.any():
                 rows = grid.rows[fits]
                 left[rows] = False
-                for rank, picked, batch in self._read(plan, eights, grid, fits, numbers[rows]):
+                for rank, picked, batch in self._read(plan, eights, grid, fits, number_of[rows]):
                     batches.append((rank, batch))
                     if plan.has_extra and rank not in full:
                         for row in rows[picked][:_MAX_EXTRAS].tolist():
                             text_of = block[starts[row] : ends[row]]
-                            _one_by_one(text_of, int(numbers[row]), odd, unread)
+                            read_one(text_of, numbers[row], odd, unread)
             elif tried == len(self._plans):
                 # Numbers too long for the plan just made from this line.
                 left[at] = False
-                _one_by_one(block[starts[at] : ends[at]], int(numbers[at]), slow, unread)
-        batches += _as_batches(slow)
+                read_one(block[starts[at] : ends[at]], numbers[at], slow, unread)
+        batches += [(rank, _Batch.of(Rows.of(lines))) for rank, lines in by_rank(slow).items()]
         return _merged(batches), odd + [line for line in slow if line.extra], unread
 
     def _learn(self, line: bytes) -> Plan | None:
@@ -230,7 +247,7 @@ class BlockParser:
 
     def _read(
         self, plan: Plan, eights: Eights, grid: _Grid, fits: npt.NDArray[np.bool_], numbers: Ints
-    ) -> list[tuple[str, Ints | slice, Rows]]:
+    ) -> list[tuple[str, Ints | slice, _Batch]]:
         """Rank, which of the lines it printed, and their values, for lines that fit the plan."""
         size = len(numbers)
         wanted = [run for pair in plan.columns.values() for run in pair if run is not None]
@@ -264,12 +281,12 @@ class BlockParser:
             else (np.full(size, np.nan))
         )
         if not plan.rank:
-            return [("", slice(None), Rows(numbers, times, columns))]
+            return [("", slice(None), _Batch(numbers, times, columns))]
         code = np.zeros(size, np.int64)
         parts = [value[run] for _, run in plan.rank]
         for part in parts:
             code = code * 4096 + part % 4096
-        out: list[tuple[str, Ints | slice, Rows]] = []
+        out: list[tuple[str, Ints | slice, _Batch]] = []
         for each in sorted(set(code.tolist())):
             rows = np.flatnonzero(code == each)
             label = " ".join(
@@ -277,7 +294,7 @@ class BlockParser:
                 for (name, _), part in zip(plan.rank, parts, strict=True)
             )
             of_rank = {column: values[rows] for column, values in columns.items()}
-            out.append((label, rows, Rows(numbers[rows], times[rows], of_rank)))
+            out.append((label, rows, _Batch(numbers[rows], times[rows], of_rank)))
         return out
 
     def _times(self, parts: list[Ints], width: Ints) -> Floats:
@@ -304,32 +321,24 @@ class BlockParser:
         return stamps
 
 
-def _one_by_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:
-    for found in decode_lines(clean(text.decode("utf-8", "replace")), number):
-        if found is None:
-            unread.append(Unread(number, text[:300].decode("utf-8", "replace")))
-        else:
-            lines.append(found)
-
-
-def _merged(batches: list[tuple[str, Rows]]) -> list[tuple[str, Rows]]:
+def _merged(batches: list[tuple[str, _Batch]]) -> list[tuple[str, Rows]]:
     """One batch per rank, in file order."""
-    by_rank: dict[str, list[Rows]] = {}
-    for rank, rows in batches:
-        by_rank.setdefault(rank, []).append(rows)
+    parts_of: dict[str, list[_Batch]] = {}
+    for rank, batch in batches:
+        parts_of.setdefault(rank, []).append(batch)
     out = []
-    for rank, parts in by_rank.items():
-        if len(parts) == 1:
-            out.append((rank, parts[0]))
-            continue
-        lines = np.concatenate([part.lines for part in parts])
-        order = np.argsort(lines, kind="stable")
-        columns: dict[Column, Floats] = {
-            column: np.concatenate([part.columns[column] for part in parts])[order]
-            for column in COLUMNS
-        }
-        times = np.concatenate([part.times for part in parts])[order]
-        out.append((rank, Rows(lines[order], times, columns)))
+    for rank, parts in parts_of.items():
+        whole = parts[0]
+        if len(parts) > 1:
+            lines = np.concatenate([part.lines for part in parts])
+            order = np.argsort(lines, kind="stable")
+            columns: dict[Column, Floats] = {
+                column: np.concatenate([part.columns[column] for part in parts])[order]
+                for column in COLUMNS
+            }
+            times = np.concatenate([part.times for part in parts])[order]
+            whole = _Batch(lines[order], times, columns)
+        out.append((rank, whole.rows()))
     return out
 
 
@@ -345,25 +354,3 @@ def _runs(value: str, start: int, starts: dict[int, int]) -> tuple[int, int | No
     if dot and whole.isdigit() and fraction.isdigit() and value.isascii():
         return starts[start], starts[start + len(whole) + 1]
     return None
-
-
-def _as_batches(lines: list[DecodeLine]) -> list[tuple[str, Rows]]:
-    by_rank: dict[str, list[DecodeLine]] = {}
-    for line in lines:
-        by_rank.setdefault(line.rank, []).append(line)
-    nan = float("nan")
-    out = []
-    for rank, rows in by_rank.items():
-        columns: dict[Column, Floats] = {
-            column: np.array(
-                [
-                    nan if getattr(row, column) is None else float(getattr(row, column))
-                    for row in rows
-                ]
-            )
-            for column in COLUMNS
-        }
-        times = [row.time.replace(tzinfo=UTC).timestamp() if row.time else nan for row in rows]
-        numbers = np.array([row.line for row in rows], np.int64)
-        out.append((rank, Rows(numbers, np.array(times), columns)))
-    return out

@@ -1,19 +1,19 @@
-"""Decode lines of one rank in columns: a bounded sample of rows, exact aggregates over all."""
+"""Decode lines of one rank in columns: a bounded sample of rows, exact aggregates over all.
+
+Columns are arrays of the standard library: a small log is read without numpy, which takes longer to
+import than such a log to read, and `numpy.asarray` of a column shares its memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-import numpy as np
-import numpy.typing as npt
-
 from specdebug.sglang.decode_line import DecodeLine
 
-Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 Column = Literal[
     "running", "queue", "tokens", "token_usage", "accept_len", "accept_rate", "throughput", "graph"
 ]
@@ -27,6 +27,7 @@ COLUMNS: tuple[Column, ...] = (
     "throughput",
     "graph",
 )
+_NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +45,16 @@ class Aggregate:
         """Arithmetic mean, None without values."""
         return self.total / self.n if self.n else None
 
+    def joined(self, other: Aggregate) -> Aggregate:
+        """The figures over the lines of both."""
+        return Aggregate(
+            self.n + other.n,
+            self.total + other.total,
+            self.total_squares + other.total_squares,
+            min(self.low, other.low),
+            max(self.high, other.high),
+        )
+
 
 @dataclass(frozen=True)
 class DecodeTable:
@@ -59,9 +70,9 @@ class DecodeTable:
     rank: str
     count: int
     stride: int
-    lines: Ints
-    times: Floats
-    columns: Mapping[Column, Floats]
+    lines: array[int]
+    times: array[float]
+    columns: Mapping[Column, array[float]]
     aggregates: Mapping[Column, Aggregate]
     extras: Mapping[int, Mapping[str, str]]
 
@@ -69,7 +80,7 @@ class DecodeTable:
         """How many lines are kept."""
         return len(self.lines)
 
-    def __getitem__(self, column: Column) -> Floats:
+    def __getitem__(self, column: Column) -> array[float]:
         return self.columns[column]
 
     def __iter__(self) -> Iterator[DecodeLine]:
@@ -80,15 +91,15 @@ class DecodeTable:
         """The kept line number `at` as an object."""
 
         def real(column: Column) -> float | None:
-            value = float(self.columns[column][at])
+            value = self.columns[column][at]
             return None if value != value else value
 
         def whole(column: Column) -> int | None:
             value = real(column)
             return None if value is None else int(value)
 
-        line = int(self.lines[at])
-        stamp, graph = float(self.times[at]), real("graph")
+        line = self.lines[at]
+        stamp, graph = self.times[at], real("graph")
         return DecodeLine(
             line=line,
             time=None
@@ -107,13 +118,33 @@ class DecodeTable:
         )
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class Rows:
-    """A batch of lines of one rank on its way into a table; arrays are parallel."""
+    """A batch of lines of one rank on its way into a table: parallel arrays, and the figures of
+    each column that has values."""
 
-    lines: Ints
-    times: Floats
-    columns: dict[Column, Floats]
+    lines: array[int]
+    times: array[float]
+    columns: Mapping[Column, array[float]]
+    aggregates: Mapping[Column, Aggregate]
+
+    @classmethod
+    def of(cls, lines: Sequence[DecodeLine]) -> Rows:
+        """The rows of lines that were read one by one."""
+        columns = {name: array("d", [_real(line, name) for line in lines]) for name in COLUMNS}
+        aggregates = {
+            name: Aggregate(len(real), sum(real), sum(v * v for v in real), min(real), max(real))
+            for name, values in columns.items()
+            if (real := [value for value in values if value == value])
+        }
+        times = [line.time.replace(tzinfo=UTC).timestamp() if line.time else _NAN for line in lines]
+        numbers = array("q", [line.line for line in lines])
+        return cls(numbers, array("d", times), columns, aggregates)
+
+
+def _real(line: DecodeLine, column: Column) -> float:
+    value: float | None = getattr(line, column)
+    return _NAN if value is None else float(value)
 
 
 class TableBuilder:
@@ -123,81 +154,47 @@ class TableBuilder:
         self.rank = rank
         self.count = 0
         self.stride = 1
-        self.kept = 0
         self.extras: dict[int, Mapping[str, str]] = {}
-        self._parts: list[Rows] = []
-        self._sums = {column: [0.0, 0.0, 0.0, np.inf, -np.inf] for column in COLUMNS}
+        self._lines = array("q")
+        self._times = array("d")
+        self._columns = {column: array("d") for column in COLUMNS}
+        self._aggregates: dict[Column, Aggregate] = {}
+
+    @property
+    def kept(self) -> int:
+        """How many rows are kept."""
+        return len(self._lines)
 
     def add(self, rows: Rows) -> None:
         """Take a batch in file order."""
-        size = len(rows.lines)
-        for column in COLUMNS:
-            values = rows.columns[column]
-            real = values[~np.isnan(values)]
-            if len(real):
-                sums = self._sums[column]
-                sums[0] += len(real)
-                sums[1] += float(real.sum())
-                sums[2] += float(np.square(real).sum())
-                sums[3] = min(sums[3], float(real.min()))
-                sums[4] = max(sums[4], float(real.max()))
+        for column, more in rows.aggregates.items():
+            before = self._aggregates.get(column)
+            self._aggregates[column] = before.joined(more) if before else more
         pick = slice(-self.count % self.stride, None, self.stride)
-        self.count += size
-        kept = Rows(
-            rows.lines[pick].copy(),
-            rows.times[pick].copy(),
-            {column: rows.columns[column][pick].copy() for column in COLUMNS},
-        )
-        if len(kept.lines):
-            self._parts.append(kept)
-            self.kept += len(kept.lines)
-        if len(self._parts) > 256:
-            self._parts = [self._joined()]
+        self.count += len(rows.lines)
+        self._lines += rows.lines[pick]
+        self._times += rows.times[pick]
+        for column, values in self._columns.items():
+            values += rows.columns[column][pick]
 
     def halve(self) -> None:
         """Keep every second kept row."""
-        whole = self._joined()
-        self._parts = [
-            Rows(
-                whole.lines[::2].copy(),
-                whole.times[::2].copy(),
-                {column: values[::2].copy() for column, values in whole.columns.items()},
-            )
-        ]
+        self._lines = self._lines[::2]
+        self._times = self._times[::2]
+        self._columns = {column: values[::2] for column, values in self._columns.items()}
         self.stride *= 2
-        self.kept = len(self._parts[0].lines)
-
-    def _joined(self) -> Rows:
-        if not self._parts:
-            return Rows(
-                np.empty(0, np.int64),
-                np.empty(0),
-                {column: np.empty(0) for column in COLUMNS},
-            )
-        return Rows(
-            np.concatenate([part.lines for part in self._parts]),
-            np.concatenate([part.times for part in self._parts]),
-            {
-                column: np.concatenate([part.columns[column] for part in self._parts])
-                for column in COLUMNS
-            },
-        )
 
     def table(self) -> DecodeTable:
         """What has been collected, as an immutable table."""
-        whole = self._joined()
-        self._parts = [whole]
         return DecodeTable(
             rank=self.rank,
             count=self.count,
             stride=self.stride,
-            lines=whole.lines,
-            times=whole.times,
-            columns=whole.columns,
+            lines=self._lines[:],
+            times=self._times[:],
+            columns={column: values[:] for column, values in self._columns.items()},
             aggregates={
-                column: Aggregate(int(sums[0]), sums[1], sums[2], sums[3], sums[4])
-                for column, sums in self._sums.items()
-                if sums[0]
+                column: self._aggregates[column] for column in COLUMNS if column in self._aggregates
             },
             extras=dict(self.extras),
         )

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from array import array
+from typing import Any, Literal
+
 import numpy as np
 import numpy.typing as npt
 
-from specdebug.sglang.decode_table import Ints
-
 EIGHT = 8
+Floats = npt.NDArray[np.float64]
+Ints = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 _ONE, _LAST = np.uint64(1), np.uint64(63)
 _ZEROS = np.uint64(0x3030303030303030)
@@ -62,3 +65,8 @@ def _number(word: Words, width: Ints) -> Ints:
     for shift, factor, mask in _JOINS:
         number = (number * factor + (number >> shift)) & mask
     return number.astype(np.int64)
+
+
+def as_array(code: Literal["q", "d"], values: npt.NDArray[Any]) -> array[Any]:
+    """The values (int64 for "q", float64 for "d") as an array of the standard library."""
+    return array(code, values.tobytes())

@@ -7,9 +7,9 @@ from collections import Counter
 from typing import Any
 
 from specdebug.sglang.decode_table import TableBuilder
-from specdebug.sglang.log_events import MODEL_LOAD, event_of, release_named
+from specdebug.sglang.log_events import MODEL_LOAD, EventKind, Phase, event_of, release_named
 from specdebug.sglang.log_line import Parts
-from specdebug.sglang.log_types import Boot, Event, EventKind, ModelLoad, Phase, Warned
+from specdebug.sglang.log_types import Boot, Event, ModelLoad, Warned
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 from specdebug.sglang.rules import Rule, printing

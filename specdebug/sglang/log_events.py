@@ -3,10 +3,50 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
-from specdebug.sglang.log_types import EventKind, Phase, PhaseName
 from specdebug.sglang.patterns import regex
+
+EventKind = Literal[
+    "ready",
+    "startup-limits",
+    "capture-begin",
+    "capture-end",
+    "capture-draft-begin",
+    "capture-draft-end",
+    "capture-failed",
+    "graph-disabled",
+    "simulated-acceptance",
+    "exception",
+    "error-message",
+    "out-of-memory",
+    "child-died",
+    "watchdog",
+    "retracted",
+    "port-in-use",
+    "missing-model",
+    "health-check-failed",
+    "warmup-failed",
+    "aux-capture",
+]
+PhaseName = Literal[
+    "starting", "loading weights", "capturing graphs", "warming up", "ready", "failed"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """Where a starting server is; `done`/`total` count weight shards or graph batch sizes."""
+
+    name: PhaseName
+    done: int | None = None
+    total: int | None = None
+
+    def __str__(self) -> str:
+        return self.name if self.done is None else f"{self.name} {self.done}/{self.total}"
+
 
 # Every line that matters, other than decode and prefill lines, contains one of these.
 NEEDLES: tuple[bytes, ...] = (

@@ -1,215 +1,194 @@
-"""Finds the lines of a piece of log that matter, at memory speed; reads none of them.
-
-A serving log is nearly all access, prefill and decode lines behind equal prefixes: those are told
-by eight bytes at the place where their message starts. What is left is searched line by line if it
-is little, by a few fixed strings if it is much.
-"""
+"""What a piece of a log holds, told line by line; `block_scan` and `decode_block` tell the same of
+many lines at memory speed, with numpy, which takes longer to import than few lines to read."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from array import array
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
+from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.decode_table import Rows
+from specdebug.sglang.log_events import LOOK, NEEDLES
+from specdebug.sglang.log_line import clean, decode_lines
 
-from specdebug.sglang.decode_table import Ints
-from specdebug.sglang.log_events import GATES, LOOK, NEEDLES
-
-_DECODE = b"Decode batch"
-_PREFILL = b"Prefill batch"
-_ACCESS = b"INFO:   "
-_FEW = 2_000
-_LONG = 4_000
-_MAX_OFFSETS = 12
-_GUESSES = 4
+DECODE = b"Decode batch"
+PREFILL = b"Prefill batch"
+ACCESS = b"INFO:   "
+_LONG = 4_000  # bytes of a line; a longer one is searched for one sign after the other
+_SHOWN = 300
 
 
-def _word(text: bytes) -> int:
-    return int.from_bytes(text, "little")
+class Marked(NamedTuple):
+    """A line that may be an event: its index and bounds in the piece (`end` excludes the newline),
+    and how many decode and prefill lines stand above it."""
+
+    at: int
+    start: int
+    end: int
+    decodes: int
+    prefills: int
 
 
-# How a message begins, with the bracket of its prefix in front or without one, and what follows
-# three bytes on: "Decode out of memory" is no decode line.
-_WORDS = {
-    2: (_word(b"] Decode"), _word(b"] Prefil"), _word(b"] INFO: ")),
-    0: (_word(b"Decode b"), _word(b"Prefill "), _word(b"INFO:   ")),
-}
-_SECOND = 3
-_DECODE_WORD, _PREFILL_WORD = _word(b"ode batc"), _word(b"fill bat")
-_REACH = 16
-_EIGHT = 8
+class Taken(NamedTuple):
+    """Some decode lines of a piece: their text with newlines, their numbers, bytes without."""
+
+    texts: list[bytes]
+    numbers: array[int]
+    size: int
 
 
 @dataclass(slots=True)
-class Scan:
-    """Line bounds (`ends` excludes the newline) and indices of the lines of each kind."""
+class Unread:
+    """A line that says it is a decode line and could not be read."""
 
-    starts: Ints
-    ends: Ints
-    decode: Ints
-    prefill: Ints
-    marked: list[int]
-    access: int
+    line: int
+    text: str
 
 
-class Scanner:
-    """Remembers where messages start behind the prefixes it has met."""
+class Scan(Protocol):
+    """What a scanner found in a piece: how many lines of each kind, and where those to read are."""
 
-    def __init__(self) -> None:
-        self._offsets: list[int] = []
+    @property
+    def lines(self) -> int:
+        """Lines of any kind."""
+
+    @property
+    def access(self) -> int:
+        """Access lines."""
+
+    @property
+    def decodes(self) -> int:
+        """Decode lines."""
+
+    @property
+    def prefills(self) -> int:
+        """Prefill lines."""
+
+    def marked(self) -> Iterable[Marked]:
+        """The lines that may be events, in order."""
+
+    def take(self, begin: int, end: int, first: int, offsets: Sequence[int] | None) -> Taken:
+        """Decode lines begin to end of this piece, whose line at index i has the number first + i,
+        or first + offsets[i]."""
+
+
+class Scanner(Protocol):
+    """Finds the lines of a piece that matter and reads none of them."""
 
     def scan(self, data: bytes, starting: bool, signs: tuple[bytes, ...] = NEEDLES) -> Scan:
         """Scan whole lines (`data` ends with a newline).
 
-        `starting` asks for every line that matters; otherwise serving is assumed and a piece is
+        `starting` asks for every line that matters; otherwise serving is assumed and a piece may be
         searched for rare lines only if it shows a sign of them. A line with one of `signs` matters
-        (where little is left to search, one with any of `NEEDLES`).
+        (where little is searched, one with any of `NEEDLES`).
         """
-        ends = _newlines(data)
-        starts = np.empty(len(ends), np.int64)
-        starts[:1] = 0
-        starts[1:] = ends[:-1] + 1
-        decode, prefill, access, rest = self._by_prefix(data, starts, ends)
-        hits: set[int] = set()
-        loose: list[int] = []
-        prefills: list[int] = []
-        if len(rest) <= _FEW:
-            for at in rest.tolist():
-                line = data[starts[at] : ends[at]]
-                if _PREFILL in line:
-                    prefills.append(at)
-                elif _ACCESS in line:
-                    access += 1
-                if LOOK.search(line) if len(line) < _LONG else _told(line):
-                    if _DECODE in line:
-                        loose.append(at)
-                    hits.add(at)
-        else:
-            offsets = starts.tolist()
-            loose = _lines_with(_DECODE, data, offsets)
-            prefills = _lines_with(_PREFILL, data, offsets)
-            if starting or any(gate in data for gate in GATES):
-                for needle in signs:
-                    hits.update(_lines_with(needle, data, offsets))
-        if prefills:
-            prefill = _joined(prefill, prefills)
-        if loose:
-            decode = _joined(decode, loose)
-            plain = {
-                at for at in hits.intersection(loose) if not _also_event(data, starts, ends, at)
-            }
-            hits -= plain
-        return Scan(
-            starts=starts,
-            ends=ends,
-            decode=decode,
-            prefill=prefill,
-            marked=sorted(hits),
-            access=access,
-        )
-
-    def _by_prefix(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints, int, Ints]:
-        """Indices of decode and prefill lines, the number of access lines, all other indices."""
-        rest = np.arange(len(starts))
-        if len(data) < _REACH:
-            return np.empty(0, np.int64), np.empty(0, np.int64), 0, rest
-        # Few places, near each other: the shifts of `Eights` would cost more than they spare.
-        words: npt.NDArray[np.uint64] = np.ndarray(
-            (len(data) - 7,), np.dtype("<u8"), data, strides=(1,)
-        )
-        decode: list[Ints] = []
-        prefill: list[Ints] = []
-        access = 0
-
-        def take(offset: int, rest: Ints) -> Ints:
-            """Tell the lines whose message starts at `offset`; returns the others."""
-            nonlocal access
-            lead = 2 if offset >= 2 else 0
-            # No word may reach over the end; a line too short for it cannot be one of these.
-            at = np.minimum(starts[rest] + (offset - lead), len(data) - _REACH)
-            word = words[at]
-            first = _WORDS[lead]
-            told = word == first[2]
-            access += int(np.count_nonzero(told))
-            for kind, wanted, found in (
-                (first[0], _DECODE_WORD, decode),
-                (first[1], _PREFILL_WORD, prefill),
-            ):
-                rows = np.flatnonzero(word == kind)
-                if len(rows):
-                    rows = rows[words[at[rows] + (lead + _SECOND)] == wanted]
-                    found.append(rest[rows])
-                    told[rows] = True
-            others: Ints = rest[~told]
-            return others
-
-        for offset in self._offsets:
-            rest = take(offset, rest)
-        for sample in range(_GUESSES):
-            if len(rest) <= _FEW // 20:
-                break
-            begin, end = (
-                int(bound[rest[len(rest) * sample // _GUESSES]]) for bound in (starts, ends)
-            )
-            bracket = data.find(b"] ", begin, min(begin + 200, end))
-            offset = bracket + 2 - begin if bracket >= 0 else 0
-            if offset in self._offsets:
-                continue
-            before = len(rest)
-            rest = take(offset, rest)
-            if len(rest) < before:
-                self._offsets = [offset, *self._offsets[: _MAX_OFFSETS - 1]]
-        return _sorted(decode), _sorted(prefill), access, rest
 
 
-def _newlines(data: bytes) -> Ints:
-    """Where the newlines are, looked for eight bytes at a time: most eights hold none."""
-    is_end = np.frombuffer(data, np.uint8) == 10
-    eights = len(data) // _EIGHT
-    words = is_end[: eights * _EIGHT].view("<u8")
-    hits = np.flatnonzero(words != 0)
-    word = words[hits]
-    below = word - np.uint64(1)  # has all bits set under the first newline's own
-    if (word & below).any():
-        return np.flatnonzero(is_end)  # two in one eight: lines that short are rare
-    found: Ints = hits * _EIGHT + (np.bitwise_count(below) >> 3)
-    tail = np.flatnonzero(is_end[eights * _EIGHT :])
-    return np.concatenate([found, tail + eights * _EIGHT]) if len(tail) else found
+class DecodeParser(Protocol):
+    """Reads decode lines."""
+
+    def parse(
+        self, block: bytes, numbers: array[int], full: Collection[str] = ()
+    ) -> tuple[list[tuple[str, Rows]], list[DecodeLine], list[Unread]]:
+        """Read every line of `block`, each ended by a newline; `numbers` (ascending) are theirs.
+
+        Returns one batch per rank, the lines that carry keys without a column (they are in a batch
+        too; where they are many, those of the ranks in `full` may be left out), and the lines that
+        could not be read.
+        """
 
 
-def _sorted(parts: list[Ints]) -> Ints:
-    if len(parts) == 1:
-        return parts[0]
-    joined: Ints = np.sort(np.concatenate([np.empty(0, np.int64), *parts]))
-    return joined
+@dataclass(slots=True)
+class _LineScan:
+    data: bytes
+    lines: int
+    access: int
+    found: list[tuple[int, int, int]]  # index and bounds of each decode line
+    prefills: int
+    marks: list[Marked]
+
+    @property
+    def decodes(self) -> int:
+        return len(self.found)
+
+    def marked(self) -> Iterable[Marked]:
+        return self.marks
+
+    def take(self, begin: int, end: int, first: int, offsets: Sequence[int] | None) -> Taken:
+        some = self.found[begin:end]
+        numbers = array("q", (first + (offsets[at] if offsets else at) for at, _, _ in some))
+        texts = [self.data[start : end + 1] for _, start, end in some]
+        return Taken(texts, numbers, sum(end - start for _, start, end in some))
 
 
-def _joined(found: Ints, others: list[int]) -> Ints:
-    """Both in ascending order, each once (numpy's own unions load all of `numpy.ma`)."""
-    both: Ints = np.sort(np.concatenate([found, np.array(others, np.int64)]))
-    return both[np.flatnonzero(np.diff(both, prepend=-1))]
+class LineScanner:
+    """Scans line by line, all that may matter."""
+
+    def scan(self, data: bytes, starting: bool, signs: tuple[bytes, ...] = NEEDLES) -> _LineScan:
+        """See `Scanner`; neither `starting` nor `signs` makes a difference."""
+        found: list[tuple[int, int, int]] = []
+        marks: list[Marked] = []
+        access = prefills = start = 0
+        lines = data.split(b"\n")[:-1]
+        for at, line in enumerate(lines):
+            end = start + len(line)
+            if PREFILL in line:
+                prefills += 1
+            elif ACCESS in line:
+                access += 1
+            if matters(line):
+                decode = DECODE in line
+                if not decode or also_event(line):
+                    before = prefills - (PREFILL in line)
+                    marks.append(Marked(at, start, end, len(found), before))
+                if decode:
+                    found.append((at, start, end))
+            start = end + 1
+        return _LineScan(data, len(lines), access, found, prefills, marks)
 
 
-def _lines_with(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:
-    """Indices of the lines that contain `needle`."""
-    found: list[int] = []
-    at = data.find(needle)
-    while at >= 0:
-        index = bisect_right(offsets, at) - 1
-        found.append(index)
-        if index + 1 >= len(offsets):
-            break
-        at = data.find(needle, offsets[index + 1])
-    return found
+class LineParser:
+    """Reads decode lines one by one."""
+
+    def parse(
+        self, block: bytes, numbers: array[int], full: Collection[str] = ()
+    ) -> tuple[list[tuple[str, Rows]], list[DecodeLine], list[Unread]]:
+        """See `DecodeParser`."""
+        lines: list[DecodeLine] = []
+        unread: list[Unread] = []
+        for text, number in zip(block.split(b"\n")[:-1], numbers, strict=True):
+            read_one(text, number, lines, unread)
+        batches = [(rank, Rows.of(of_rank)) for rank, of_rank in by_rank(lines).items()]
+        return batches, [line for line in lines if line.extra], unread
 
 
-def _told(line: bytes) -> bool:
-    """What LOOK tells, one sign after the other: over a long line that is several times faster."""
-    return _DECODE in line or any(needle in line for needle in NEEDLES)
+def matters(line: bytes) -> bool:
+    """Whether a line is a decode line or may be an event."""
+    if len(line) < _LONG:
+        return LOOK.search(line) is not None
+    # One sign after the other: over a long line that is several times faster.
+    return DECODE in line or also_event(line)
 
 
-def _also_event(data: bytes, starts: Ints, ends: Ints, at: int) -> bool:
+def also_event(line: bytes) -> bool:
     """Whether a decode line has something else glued to it that matters."""
-    line = data[starts[at] : ends[at]]
     return any(needle in line for needle in NEEDLES)
+
+
+def read_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:
+    """Read the decode messages of one line into `lines`, or what of it cannot be read."""
+    for found in decode_lines(clean(text.decode("utf-8", "replace")), number):
+        if found is None:
+            unread.append(Unread(number, text[:_SHOWN].decode("utf-8", "replace")))
+        else:
+            lines.append(found)
+
+
+def by_rank(lines: Iterable[DecodeLine]) -> dict[str, list[DecodeLine]]:
+    """The lines of each rank, in their order."""
+    found: dict[str, list[DecodeLine]] = {}
+    for line in lines:
+        found.setdefault(line.rank, []).append(line)
+    return found

@@ -6,39 +6,13 @@ import heapq
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.decode_table import DecodeTable
+from specdebug.sglang.log_events import EventKind, Phase
 from specdebug.sglang.releases import Release
 
-if TYPE_CHECKING:  # needs numpy, which a check without a log does without
-    from specdebug.sglang.decode_table import DecodeTable
-
-EventKind = Literal[
-    "ready",
-    "startup-limits",
-    "capture-begin",
-    "capture-end",
-    "capture-draft-begin",
-    "capture-draft-end",
-    "capture-failed",
-    "graph-disabled",
-    "simulated-acceptance",
-    "exception",
-    "error-message",
-    "out-of-memory",
-    "child-died",
-    "watchdog",
-    "retracted",
-    "port-in-use",
-    "missing-model",
-    "health-check-failed",
-    "warmup-failed",
-    "aux-capture",
-]
-PhaseName = Literal[
-    "starting", "loading weights", "capturing graphs", "warming up", "ready", "failed"
-]
 LineKind = EventKind | Literal["decode", "prefill", "server-args", "model-load", "http", "other"]
 
 
@@ -135,18 +109,6 @@ class ServerLog:
     unread_decode_lines: int
     total_bytes: int
     problems: tuple[tuple[int, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """Where a starting server is; `done`/`total` count weight shards or graph batch sizes."""
-
-    name: PhaseName
-    done: int | None = None
-    total: int | None = None
-
-    def __str__(self) -> str:
-        return self.name if self.done is None else f"{self.name} {self.done}/{self.total}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from array import array
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
-import numpy as np
-
-from specdebug.sglang.decode_block import BlockParser
 from specdebug.sglang.decode_line import DecodeLine
-from specdebug.sglang.decode_table import Aggregate, Column, DecodeTable, Ints
+from specdebug.sglang.decode_table import Aggregate, Column, DecodeTable
 from specdebug.sglang.log_boot import KEPT_TEXT, BootBuilder, argument_stage
-from specdebug.sglang.log_events import GATES, MODEL_LOAD, NEEDLES, event_of, phase_of
+from specdebug.sglang.log_events import (
+    GATES,
+    MODEL_LOAD,
+    NEEDLES,
+    EventKind,
+    Phase,
+    event_of,
+    phase_of,
+)
 from specdebug.sglang.log_input import Decoder, pieces
 from specdebug.sglang.log_line import DECODE, clean, decode_line, take_apart
-from specdebug.sglang.log_scan import Scan, Scanner
+from specdebug.sglang.log_scan import DecodeParser, LineParser, LineScanner, Scanner, Taken
 from specdebug.sglang.log_types import (
     Boot,
     Event,
-    EventKind,
     LineClass,
     LineKind,
     ModelLoad,
-    Phase,
     ServerLog,
     Warned,
 )
@@ -52,6 +56,7 @@ __all__ = [
     "read_log",
 ]
 
+_FEW = 1 << 17  # bytes read line by line; of more, the rest is read in blocks
 _LONGEST = 1 << 20  # bytes of one line; what is longer is read in pieces
 _BLOCK = 1 << 18  # bytes of decode lines read at once
 _KEPT_ROWS = 400_000  # decode lines kept over all ranks and boots; beyond, tables are thinned
@@ -116,11 +121,11 @@ class LogReader:
         self._worn = 0
         self._repeating = False
         self._problems: list[tuple[int, str]] = []
-        self._scanner = Scanner()
-        self._parser = BlockParser()
+        self._scanner: Scanner = LineScanner()
+        self._parser: DecodeParser = LineParser()
         self._boots = [BootBuilder(1)]
         self._waiting: list[bytes] = []
-        self._waiting_numbers: list[Ints] = []
+        self._waiting_numbers = array("q")
         self._waiting_bytes = 0
         self._pending: list[tuple[Warned, tuple[Rule, ...]]] = []
         self._closed = False
@@ -182,6 +187,12 @@ class LogReader:
         if len(self._boots) > _KEPT_BOOTS:
             self._lines += data.count(b"\n")
             return
+        if self._bytes > _FEW and isinstance(self._scanner, LineScanner):
+            # numpy takes longer to import than a small log to read.
+            from specdebug.sglang.block_scan import BlockScanner
+            from specdebug.sglang.decode_block import BlockParser
+
+            self._scanner, self._parser = BlockScanner(), BlockParser()
         boot = self._boots[-1]
         kept, repeats = None, 0
         if self._repeating and not self._pending and not any(sign in data for sign in _NO_REPEATS):
@@ -190,18 +201,15 @@ class LogReader:
             self._known += repeats
         signs = _WORN[self._worn][1]
         scan = self._scanner.scan(data, starting=not boot.served, signs=signs)
-        size = len(scan.starts)
+        size = scan.lines + repeats
         first = self._lines + 1
-        numbers = np.full(size, first) if same_line else np.arange(first, first + size)
-        if kept is not None and not same_line:
-            numbers = np.array(kept, np.int64) + first
-        size += repeats
-        self._known += len(scan.decode) + len(scan.prefill) + scan.access
+        offsets = [0] * scan.lines if same_line else kept
+        self._known += scan.decodes + scan.prefills + scan.access
         done = prefilled = 0
-        for at, upto, start, end in _bounds(scan) if scan.marked else ():
-            if upto > done:
-                self._decode(data, scan, scan.decode[done:upto], numbers)
-                done = upto
+        for at, start, end, decodes, prefills in scan.marked():
+            if decodes > done:
+                self._put_aside(scan.take(done, decodes, first, offsets))
+                done = decodes
             line = data[start:end]
             if not self._pending and self._boots[-1].said_before(line):
                 self._known += 1
@@ -209,31 +217,26 @@ class LogReader:
                 continue
             if self._worn and not any(sign in line for sign in _WORN[self._worn][1]):
                 continue
-            self._look(line, int(numbers[at]))
+            self._look(line, first + (offsets[at] if offsets else at))
             if self._boots[-1] is not boot:
-                before = int(np.searchsorted(scan.prefill, at))
-                boot.prefill += before - prefilled
-                boot, prefilled = self._boots[-1], before
+                boot.prefill += prefills - prefilled
+                boot, prefilled = self._boots[-1], prefills
             if len(self._boots) > _KEPT_BOOTS:
                 self._lines += size
                 return
-        if done < len(scan.decode):
-            self._decode(data, scan, scan.decode[done:], numbers)
-        boot.prefill += len(scan.prefill) - prefilled
+        if done < scan.decodes:
+            self._put_aside(scan.take(done, scan.decodes, first, offsets))
+        boot.prefill += scan.prefills - prefilled
         self._repeating = repeats > _MANY_REPEATS
         self._lines += size
         boot.end_line = max(self._lines, 1)
 
-    def _decode(self, data: bytes, scan: Scan, rows: Ints, numbers: Ints) -> None:
-        """Put decode lines aside; they are read some thousands at a time."""
+    def _put_aside(self, lines: Taken) -> None:
+        """Keep decode lines waiting; they are read some thousands at a time."""
         self._boots[-1].served = True
-        if len(rows) == len(scan.starts):
-            self._waiting.append(data)
-        else:
-            starts, ends = scan.starts[rows].tolist(), (scan.ends[rows] + 1).tolist()
-            self._waiting += [data[s:e] for s, e in zip(starts, ends, strict=True)]
-        self._waiting_numbers.append(numbers[rows])
-        self._waiting_bytes += int((scan.ends[rows] - scan.starts[rows]).sum())
+        self._waiting += lines.texts
+        self._waiting_numbers += lines.numbers
+        self._waiting_bytes += lines.size
         if self._waiting_bytes > _BLOCK:
             self._flush()
 
@@ -242,8 +245,8 @@ class LogReader:
         if not self._waiting:
             return
         boot = self._boots[-1]
-        block, numbers = b"".join(self._waiting), np.concatenate(self._waiting_numbers)
-        self._waiting, self._waiting_numbers, self._waiting_bytes = [], [], 0
+        block, numbers = b"".join(self._waiting), self._waiting_numbers
+        self._waiting, self._waiting_numbers, self._waiting_bytes = [], array("q"), 0
         boot.decode_form(block[: block.index(b"\n")].decode("utf-8", "replace").rstrip("\r"))
         full = {rank for rank, kept in boot.tables.items() if len(kept.extras) >= _KEPT_EXTRAS}
         batches, odd, unread = self._parser.parse(block, numbers, full)
@@ -371,13 +374,6 @@ class LogReader:
             total_bytes=self._bytes,
             problems=tuple(self._problems),
         )
-
-
-def _bounds(scan: Scan) -> Iterator[tuple[int, int, int, int]]:
-    """Of each marked line: its index, how many decode lines stand before it, start and end."""
-    marked = np.array(scan.marked, np.int64)
-    bounds = (np.searchsorted(scan.decode, marked), scan.starts[marked], scan.ends[marked])
-    return zip(scan.marked, *(b.tolist() for b in bounds), strict=True)
 
 
 def read_log(

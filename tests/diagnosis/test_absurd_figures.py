@@ -51,7 +51,7 @@ def absurd(rng: random.Random) -> list[Input]:
     return rng.sample(inputs, rng.randrange(1, 5))
 
 
-@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.usefixtures("both_ways")
 @pytest.mark.timeout(60)
 @pytest.mark.parametrize("seed", range(6))
 def test_figures_that_no_server_has_crash_and_hang_nothing(seed: int) -> None:

@@ -2,23 +2,25 @@
 
 from datetime import datetime
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specdebug.sglang.decode_table import COLUMNS, Rows, TableBuilder
+from specdebug.sglang.decode_line import DecodeLine
+from specdebug.sglang.decode_table import Rows, TableBuilder
 
-NAN = float("nan")
+STAMP = datetime(2026, 1, 1)  # noqa: DTZ001
 
 
 def rows(first: int, lengths: list[float]) -> Rows:
-    size = len(lengths)
-    columns = {column: np.full(size, NAN) for column in COLUMNS}
-    columns["accept_len"] = np.array(lengths)
-    columns["running"] = np.ones(size)
-    times = np.full(size, 1767225600.0)
-    return Rows(np.arange(first, first + size), times, columns)
+    return Rows.of(
+        [
+            DecodeLine(
+                line, STAMP, "TP0", 1, None, None, None, length, None, graph=None, throughput=None
+            )
+            for line, length in enumerate(lengths, start=first)
+        ]
+    )
 
 
 def test_a_row_comes_back_as_a_line_with_none_for_what_it_lacks() -> None:
@@ -28,7 +30,7 @@ def test_a_row_comes_back_as_a_line_with_none_for_what_it_lacks() -> None:
     (line,) = builder.table()
     assert (line.line, line.rank, line.running, line.accept_len) == (5, "TP0", 1, 1.6)
     assert (line.queue, line.graph, line.throughput) == (None, None, None)
-    assert line.time == datetime(2026, 1, 1)  # noqa: DTZ001
+    assert line.time == STAMP
     assert line.extra == {"cap len": "3"}
 
 
@@ -59,3 +61,13 @@ def test_thinning_keeps_every_strideth_row_and_exact_sums(
     assert aggregate.mean == pytest.approx(sum(everything) / len(everything))
     assert (aggregate.low, aggregate.high) == (min(everything), max(everything))
     assert aggregate.total_squares == pytest.approx(sum(value**2 for value in everything))
+
+
+def test_a_table_does_not_change_while_more_is_read() -> None:
+    builder = TableBuilder("")
+    builder.add(rows(1, [1.0, 2.0]))
+    table = builder.table()
+    builder.add(rows(3, [3.0]))
+    builder.halve()
+    assert (table.count, table["accept_len"].tolist()) == (2, [1.0, 2.0])
+    assert builder.table()["accept_len"].tolist() == [1.0, 3.0]

@@ -95,8 +95,16 @@ def raised(expected: type[Exception], read: Callable[[str], object]) -> Callable
     return reader
 
 
+def in_blocks(text: str) -> object:
+    """A log as long ones are read, however short it is."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(logs, "_FEW", -1)
+        return READERS["log"](text)
+
+
 READERS: dict[str, Callable[[str], object]] = {
     "log": lambda text: logs.read_log(io.BytesIO(text.encode("utf-8", "surrogatepass"))),
+    "log in blocks": in_blocks,
     "log line": lambda text: [logs.classify_line(line) for line in text.split("\n")],
     "command": flags.parse_command,
     "server_args": lambda text: [server_args.read_server_args(x) for x in text.split("\n")],

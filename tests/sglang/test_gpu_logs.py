@@ -12,6 +12,8 @@ from specdebug.diagnosis.gather import build_case
 from specdebug.measure.gpu_samples import GpuSamples, summarise
 from specdebug.sglang.logs import read_log
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 H200 = Path(__file__).parents[1] / "data" / "h200"
 
 

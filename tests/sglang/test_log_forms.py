@@ -14,6 +14,8 @@ import pytest
 from specdebug.sglang.log_line import take_apart
 from specdebug.sglang.logs import DecodeLine, ServerLog, read_log
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 HEAD = "[2025-05-01 10:00:00 TP0] "
 FIELDS = (
     "#running-req: 3, #token: 1234, token usage: 0.01, accept len: 1.60, accept rate: 0.80, "
@@ -194,7 +196,7 @@ DECODE: dict[str, tuple[float | None, bool | None, dict[str, str], tuple[str, st
 @pytest.mark.parametrize("text", DECODE)
 def test_the_decode_line_of_every_release_gives_the_same_figures(text: str) -> None:
     rate, graph, extra, between = DECODE[text]
-    log = read_log(io.StringIO(f"{HEAD}{text}\n" * 40))  # enough for the fast reader as well
+    log = read_log(io.StringIO(f"{HEAD}{text}\n" * 40))
     read = decoded(log)
     assert len(read) == 40
     for d in read:

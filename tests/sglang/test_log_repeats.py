@@ -9,6 +9,8 @@ from specdebug.diagnosis.case import Input, build_case
 from specdebug.sglang import logs
 from specdebug.sglang.logs import LogReader, ServerLog, read_log
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DUMP = "[2026-01-01 10:00:00] server_args=ServerArgs(model_path='m', random_seed={})\n"
 READY = "[2026-01-01 10:00:20] The server is fired up and ready to roll!\n"
 REFUSED = "[2026-01-01 10:01:{:02d} TP0] ValueError: request {} is too long\n"

@@ -18,6 +18,8 @@ from specdebug.sglang.log_line import clean
 from specdebug.sglang.logs import LogReader, ServerLog, classify_line, read_log
 from specdebug.sglang.releases import Release
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DATA = Path(__file__).parents[1] / "data" / "sglang"
 ADJUSTED = (
     "speculative_num_draft_tokens is adjusted to speculative_num_steps + 1 when "

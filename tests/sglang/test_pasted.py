@@ -13,6 +13,8 @@ from specdebug.sglang.flags import parse_command
 from specdebug.sglang.logs import read_log
 from specdebug.sglang.pasted import as_text, json_values, number, rejoined, unquoted, whole
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 
 def test_values_are_found_with_their_lines() -> None:
     text = 'see this:\n{"a": 1}\nand {"b": [2]} and\n[{"c": 3}]\n{broken\n{"d": 4}\n'
