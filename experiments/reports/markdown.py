@@ -11,6 +11,9 @@ TAGS = frozenset(
 )
 
 
+_PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak"})
+
+
 @cache
 def _parser() -> Any:
     from markdown_it import MarkdownIt
@@ -32,3 +35,14 @@ def to_html(text: str) -> str:
         url_schemes={"http", "https", "mailto"},
         link_rel="noopener noreferrer nofollow",
     )
+
+
+def is_formatted(text: str) -> bool:
+    """Whether the HTML of `text` holds more than its paragraphs."""
+    return any(
+        token.type not in _PLAIN for block in _parser().parse(text) for token in _flat(block)
+    )
+
+
+def _flat(block: Any) -> list[Any]:
+    return [block, *(block.children or [])]

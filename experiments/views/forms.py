@@ -26,6 +26,16 @@ class Form(forms.Form):
         self.label_suffix = ""
 
 
+class MarkdownField(forms.CharField):
+    """An optional text in Markdown; templates/_field.html shows under it how it will stand."""
+
+    previewed = True
+
+    def __init__(self, *, rows: int = 3, help_text: str = "Markdown.") -> None:
+        widget = forms.Textarea(attrs={"rows": rows})
+        super().__init__(required=False, widget=widget, help_text=help_text)
+
+
 class ReasonForm(Form):
     reason = forms.CharField(widget=forms.Textarea(attrs={"rows": 2}), max_length=2000)
 
@@ -36,11 +46,7 @@ class InvestigationForm(Form):
         widget=forms.Textarea(attrs={"rows": 2}),
         help_text="What is to be found out, in one or two sentences.",
     )
-    context = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 5}),
-        help_text="Markdown: target, draft, hardware, who and where.",
-    )
+    context = MarkdownField(rows=5, help_text="Markdown: target, draft, hardware, who and where.")
     goal_metric = forms.ChoiceField(label="Goal: figure", choices=METRIC_CHOICES)
     goal_kind = forms.ChoiceField(label="Goal: must be", choices=Investigation.Goal.choices)
     goal_value = forms.FloatField(
@@ -87,9 +93,7 @@ class EditForm(InvestigationForm, OfInvestigation):
 class EventForm(OfInvestigation):
     kind = forms.ChoiceField(choices=Event.Kind.choices)
     title = forms.CharField(max_length=200, label="What happened")
-    text = forms.CharField(
-        required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text="Markdown."
-    )
+    text = MarkdownField()
     after = forms.ChoiceField(
         required=False, label="Place", help_text="Where on the timeline it belongs."
     )
@@ -122,11 +126,7 @@ class HypothesisForm(PredictionForm):
     metric = forms.ChoiceField(label="Prediction: figure", choices=METRIC_CHOICES)
     field_order = ("claim", "mechanism")  # before the prediction
     claim = forms.CharField(max_length=400, help_text="One sentence that can turn out wrong.")
-    mechanism = forms.CharField(
-        required=False,
-        widget=forms.Textarea(attrs={"rows": 3}),
-        help_text="Why it would be so. Markdown.",
-    )
+    mechanism = MarkdownField(help_text="Why it would be so. Markdown.")
     check_kind = forms.ChoiceField(
         required=False,
         label="How one will know it was applied",
@@ -277,9 +277,7 @@ class RecordForm(OfInvestigation):
     after = forms.ChoiceField(
         required=False, label="Place", help_text="Where on the timeline it belongs."
     )
-    note = forms.CharField(
-        required=False, widget=forms.Textarea(attrs={"rows": 3}), help_text="Markdown."
-    )
+    note = MarkdownField()
 
     def __init__(self, *args: Any, places: list[tuple[str, str]], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -328,6 +326,4 @@ class NoteForm(Form):
     """A run's title and note, or another text in Markdown."""
 
     title = forms.CharField(max_length=200)
-    note = forms.CharField(
-        required=False, widget=forms.Textarea(attrs={"rows": 8}), help_text="Markdown."
-    )
+    note = MarkdownField(rows=8)

@@ -14,7 +14,7 @@ READING = ("GET", "HEAD", "OPTIONS")
 # What a viewer does to nobody but themselves, or what keeps nothing.
 ALLOWED = frozenset(
     {"login", "login-link", "logout", "check", "tokens", "token-revoke", "share"}
-    | {"view-keep", "view-forget", "password"}
+    | {"view-keep", "view-forget", "password", "preview"}
 )
 
 

@@ -224,3 +224,15 @@ def test_a_file_dropped_on_the_form_is_in_its_field(opened: Any) -> None:
     page.click("main form button[type=submit]")
     page.wait_for_selector(".notice")
     assert "config.json" in page.inner_text(".notice")
+
+
+def test_a_note_is_shown_as_it_will_stand_while_it_is_typed(opened: Any) -> None:
+    story = make_story()
+    page = opened()
+    page.goto(reverse("event-new", args=[story.investigation.slug]))
+    page.fill("#id_text", "plain")
+    page.wait_for_timeout(800)
+    assert page.locator(".preview .note").count() == 0
+    page.fill("#id_text", "two **ranks**")
+    page.wait_for_selector(".preview strong")
+    assert page.inner_text(".preview strong") == "ranks"
