@@ -241,8 +241,8 @@ def _lines(order: Sequence[RunFacts]) -> list[Line]:
 def _argument(facts: RunFacts, key: str) -> Cell:
     entry = facts.config.get(key)
     if entry is None:
-        # Where arguments are known, one that is not among them was left alone.
-        return Cell(None, bool(facts.config))
+        # Where it is known what was asked, an argument that is not among it was left alone.
+        return Cell(None, any(other.was_requested for other in facts.config.values()))
     known = entry.effective_known or entry.was_requested or entry.predicted
     value = entry.effective if entry.effective_known or entry.predicted else entry.requested
     return Cell(value, known, overridden=entry.differs, asked=entry.requested)

@@ -189,6 +189,12 @@ def of(mapping: Mapping[str, Any], key: str) -> Any:
 
 
 @register.filter
+def beside(cells: Sequence[Any], rows: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """Each cell of a line with the row that it belongs to."""
+    return list(zip(cells, rows, strict=True))
+
+
+@register.filter
 def predicted(prediction: Prediction | None) -> str:
     """A prediction in words, empty where there is none."""
     return prediction_in_words(prediction)

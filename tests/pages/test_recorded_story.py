@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -50,6 +51,25 @@ def test_the_report_says_what_the_people_did_not_see(kimi: Investigation) -> Non
     ):
         assert figures in told, figures
     assert told.index("Record the accept length of R3") < told.index("One run at num_steps 3")
+
+
+def test_an_argument_is_left_alone_only_where_it_is_known_what_was_asked(
+    browser: Client, kimi: Investigation
+) -> None:
+    runs = "&".join(f"run={kimi.slug}/R{number}" for number in (0, 1, 3))
+    page = browser.get(f"/compare/?{runs}").content.decode()
+    cells = dict(re.findall(r'data-label="(R\d)">(.*?)</td>', _row_of(page, "tp_size")))
+    assert cells["R0"] == cells["R1"]
+    assert "not known" in cells["R3"]
+    cells = dict(
+        re.findall(r'data-label="(R\d)">(.*?)</td>', _row_of(page, "speculative_num_steps"))
+    )
+    assert "not set" in cells["R0"]
+    assert "not known" in cells["R3"]
+
+
+def _row_of(page: str, key: str) -> str:
+    return page.split(f"<code>{key}</code>", 1)[1].split("</tr>", 1)[0]
 
 
 def test_a_recorded_run_shows_what_was_asked_beside_what_was_in_force(
