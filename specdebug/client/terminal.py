@@ -43,9 +43,10 @@ def report(found: Diagnosis, *, colour: bool = False, width: int | None = None) 
         tried = "" if not found.untried else f" ({len(found.untried)} checks lacked an input)"
         yield f"No fault found{tried}."
         yield ""
-    figures = [f"{k} {_figure(v)}" for k, v in found.values.items() if _short(k, v)]
+    figures = [f"{k} {_figure(v)}" for k, v in found.values.items() if k != "run" and _short(k, v)]
     if figures:
-        yield from textwrap.wrap("Figures: " + ", ".join(figures), columns)
+        of = f" of {found.values['run']}" if "run" in found.values else ""
+        yield from textwrap.wrap(f"Figures{of}: " + ", ".join(figures), columns)
         yield ""
     if found.missing is not None:
         text = f"Most valuable next input: {found.missing.input} ({found.missing.why})."

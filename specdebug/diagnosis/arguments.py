@@ -14,11 +14,13 @@ from specdebug.sglang.overrides import Prediction, predict
 from specdebug.sglang.releases import KNOWN, Release
 
 __all__ = [
+    "ALGORITHM",
     "DRAFT_TOKENS",
     "NUM_STEPS",
     "TOPK",
     "ReleaseKnowledge",
     "Setup",
+    "contradictions",
     "draft_config",
     "release_knowledge",
     "setups",
@@ -183,19 +185,49 @@ def as_int(value: Any) -> int | None:
 
 
 def same_start(asked: Mapping[str, Fact], effective: Mapping[str, Fact]) -> bool:
-    """Whether a command can have led to these effective arguments.
+    """Whether a command can have led to these effective arguments."""
+    return not contradictions(asked, effective)
 
-    Compared by what releases pass through unchanged: model, draft, algorithm and num_steps.
+
+_PATHS = ("model_path", "speculative_draft_model_path")
+
+
+def contradictions(asked: Mapping[str, Fact], effective: Mapping[str, Fact]) -> tuple[str, ...]:
+    """The arguments by which a command cannot have led to these effective ones.
+
+    Compared by what releases pass through unchanged: model, draft, algorithm and num_steps. The
+    steps may also be what some release makes of them: a block drafter has one.
     """
-    for key in ("model_path", "speculative_draft_model_path", NUM_STEPS, "tp_size"):
+    out: list[str] = []
+    for key in (*_PATHS, NUM_STEPS, "tp_size"):
         want, have = asked.get(key), effective.get(key)
         if want is None or have is None or want.value is None or have.value is None:
             continue
-        if str(want.value).rstrip("/") != str(have.value).rstrip("/"):
-            return False
+        if key in _PATHS and _same_path(str(want.value), str(have.value)):
+            continue
+        if str(want.value) == str(have.value):
+            continue
+        if key != NUM_STEPS or have.value not in _outcomes(asked, key):
+            out.append(key)
     plain = effective.get(ALGORITHM)
     wanted = asked.get(ALGORITHM) or asked.get(NUM_STEPS)
-    return not (plain is not None and (plain.value is None) != (wanted is None))
+    if plain is not None and (plain.value is None) != (wanted is None):
+        out.append(ALGORITHM)
+    return tuple(out)
+
+
+def _same_path(asked: str, effective: str) -> bool:
+    """Whether two paths name one model: the engine may list where a named one was stored."""
+    one, other = asked.rstrip("/"), effective.rstrip("/")
+    stored = f"models--{one.replace('/', '--')}/"
+    return one == other or other.endswith(f"/{one}") or stored in f"{other}/"
+
+
+def _outcomes(asked: Mapping[str, Fact], key: str) -> set[Any]:
+    """What any release makes of an argument of this command."""
+    guess = predict({k: f.value for k, f in asked.items()}, None, None)
+    found = [guess.effective, *(reading.effective for reading in guess.readings)]
+    return {values[key].value for values in found if key in values}
 
 
 @lru_cache(maxsize=16)

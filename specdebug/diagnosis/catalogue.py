@@ -52,7 +52,9 @@ _CONFIGURATION = _family(
             "An argument in force differs from the one asked",
             """A value on the launch command and the value in the engine's own list of arguments
             disagree. The engine resolves arguments in several passes, and many of them are silent.
-            Figures measured belong to the effective value.""",
+            Figures measured belong to the effective value. Where no rule of the engine makes the
+            one of the other, the log may as well be of another start: then both readings are
+            named.""",
         ),
         "defaults-chosen": (
             "Speculative arguments left to the engine",
@@ -207,10 +209,11 @@ _ACCEPTANCE = _family(
             average over ranks hides a rank with bad weights, other traffic or another state.""",
         ),
         "degenerate-output": (
-            "Nearly everything is accepted",
+            "Output that says nothing about the draft",
             """An accept length above 95 % of what is possible, or one token repeated, usually means
-            that the target is looping. Such output is trivially predictable and says nothing about
-            the draft.""",
+            that the target is looping. Such output is trivially predictable. Releases 0.4.9 to
+            0.5.1 let topk above 1 with a page size above 1 through, which later ones refuse because
+            results are incorrect: acceptance on them says nothing either.""",
         ),
     },
 )
@@ -288,7 +291,8 @@ _MEASUREMENT = _family(
         "accept-rate-not-comparable": (
             "Accept rates of different definitions",
             """Log accept rate was redefined at 0.5.6 and at 0.5.11, and the per-request rate is yet
-            another one. Compare accept lengths, never rates.""",
+            another one. Compare accept lengths, never rates. Rates that the noted release cannot
+            have printed are named here too.""",
         ),
     },
 )

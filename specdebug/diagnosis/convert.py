@@ -15,11 +15,11 @@ from specdebug.diagnosis.facts import (
     Training,
 )
 from specdebug.sglang import vllm
-from specdebug.sglang.bench_prose import told_by_label
 from specdebug.sglang.flags import LaunchCommand
 from specdebug.sglang.log_line import engine_free
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
+from specdebug.sglang.run_names import told_by_label
 from specdebug.sglang.server_info import ServerInfo
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
 
-from specdebug.diagnosis.arguments import NUM_STEPS, TOPK, Setup, setups
-from specdebug.diagnosis.decode import summary_of, together
+from specdebug.diagnosis.arguments import NUM_STEPS, TOPK, Setup, release_knowledge, setups
+from specdebug.diagnosis.decode import summary_of, together, window_reading
 from specdebug.diagnosis.facts import Case, Measured
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
@@ -26,6 +26,7 @@ __all__ = [
     "comparable",
     "cost",
     "cost_points",
+    "most_in_a_step",
     "primary",
     "runs",
     "speculative_runs",
@@ -36,10 +37,10 @@ __all__ = [
 class Run:
     """One measured configuration, whatever it was read from.
 
-    window: tokens verified per step, num_steps + 1 for a chain. blocks: one draft step gives a
-    whole block, so that num_steps does not bound what may be accepted. tok_s: middle of the
-    figures, over all running requests. running: requests decoded at once, 1 assumed where nothing
-    says.
+    window: tokens verified per step, num_steps + 1 for a chain; window_assumed: nothing names topk,
+    and that is the window if it is 1. blocks: one draft step gives a whole block, so that num_steps
+    does not bound what may be accepted. tok_s: middle of the figures, over all running requests.
+    running: requests decoded at once, 1 assumed where nothing says.
     origin: "log" (decode lines), "state" (the server's own average) or "row".
     """
 
@@ -62,6 +63,7 @@ class Run:
     changes: tuple[str, ...] = ()
     origin: str = "row"
     blocks: bool = False
+    window_assumed: bool = False
 
     @property
     def most(self) -> int | None:
@@ -69,6 +71,18 @@ class Run:
         if self.blocks or self.num_steps is None:
             return self.window
         return min(self.num_steps + 1, self.window or self.num_steps + 1)
+
+
+def most_in_a_step(run: Run) -> int | None:
+    """The most tokens that a step of a run can yield: by its arguments, else by the accept rate of
+    its decode lines where that fits one window only; None where neither tells."""
+    if run.num_steps:
+        return run.most
+    boot = run.setup.boot if run.setup else None
+    if run.origin != "log" or run.setup is None or boot is None or run.blocks:
+        return None
+    reading = window_reading(boot, release_knowledge(run.setup))
+    return reading.windows[0] if reading is not None and len(reading.windows) == 1 else None
 
 
 _BLOCKS = ("DFLASH", "DSPARK", "NGRAM")
@@ -142,6 +156,7 @@ def _row_run(case: Case, row: Measured) -> Run:
             setup = known[0]
             steps, topk = setup.number(NUM_STEPS), setup.number(TOPK)
             window = setup.window
+    assumed = bool(speculative and window is None and steps is not None and topk is None)
     if speculative and window is None and steps is not None and topk in (None, 1):
         window = steps + 1
     if speculative and window is not None and steps is None and topk in (None, 1):
@@ -178,6 +193,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         setup=setup,
         dataset=row.dataset,
         changes=row.changes,
+        window_assumed=assumed,
     )
 
 

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from specdebug.diagnosis import bench_rows, content
+from specdebug.diagnosis.configs import arguments_in
 from specdebug.diagnosis.content import Unusable
 from specdebug.diagnosis.facts import Case, ConfigFile, Input, InputSummary
 from specdebug.diagnosis.gather_json import (
@@ -24,6 +26,7 @@ from specdebug.diagnosis.gather_json import (
 from specdebug.diagnosis.gather_logs import read_log, read_pasted_log, read_vllm
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, assemble, counted
+from specdebug.diagnosis.remarks import remarked
 from specdebug.eagle import checkpoint
 from specdebug.sglang import metrics, server_info
 from specdebug.sglang.recognise import recognise
@@ -58,8 +61,10 @@ def build_case(
             kind = told.kind
             if kind == "unusable":
                 raise Unusable(told.reason)
+            found.remarks = []
             text = _READERS[kind](found, given)
-            summaries.append(InputSummary(given.name, kind, text))
+            said = "; ".join([text, *dict.fromkeys(found.remarks)])
+            summaries.append(InputSummary(given.name, kind, said))
         except Unusable as error:
             summaries.append(InputSummary(given.name, kind, "", str(error)))
         except OSError as error:
@@ -73,7 +78,8 @@ def build_case(
         found.notes["engine_version"] = (engine_version, "--engine-version")
     if baseline is not None:
         found.notes["baseline_tok_s"] = (baseline, "--baseline")
-    return assemble(found, tuple(summaries))
+    case = assemble(found, tuple(summaries))
+    return replace(case, inputs=remarked(case))
 
 
 def _json_object(given: Input) -> dict[str, Any]:
@@ -90,9 +96,18 @@ def _of_object(
     return lambda found, given: read(found, given.name, _json_object(given))
 
 
+def _read_config(found: Gathered, name: str, text: str) -> int:
+    """The body of a file for --config; returns how many arguments it sets."""
+    arguments = arguments_in(text, name)
+    if arguments:
+        found.configs[name] = arguments
+    return len(arguments)
+
+
 def _read_command(found: Gathered, given: Input) -> str:
     text = content.text(given)
     count = read_launches(found, given.name, text)
+    _read_config(found, given.name, text)
     extra = read_runs(found, given.name, text)
     read_values(found, given.name, text)
     read_pasted_log(found, given.name, text)
@@ -164,6 +179,7 @@ def _read_text(found: Gathered, given: Input) -> str:
         parts[kind.replace("-", " ")] = 1
     if read_release(found, given.name, text):
         parts["engine version"] = 1
+    parts["config argument"] = _read_config(found, given.name, text)
     said = [counted(n, what) for what, n in parts.items() if n]
     if not said:
         raise Unusable("nothing in it is a command, a log, a benchmark, a config or notes")

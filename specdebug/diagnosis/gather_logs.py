@@ -11,9 +11,11 @@ from specdebug.diagnosis.content import Unusable
 from specdebug.diagnosis.facts import Boot, Input, Stretch
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, counted
+from specdebug.diagnosis.release_parts import by_release
 from specdebug.sglang import vllm
 from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.recognise import announces
+from specdebug.sglang.request_log import without_records
 
 __all__ = ["read_log", "read_pasted_log", "read_vllm"]
 
@@ -30,11 +32,16 @@ def read_log(found: Gathered, given: Input) -> str:
     else:
         log = logs.read_log(io.BytesIO(given.data), given.name)
     small = content.small_text(given)
-    boots = _with_texts(_with_extra(log_rows.boots(log, given.name), given.name, small), small)
+    if small is not None:
+        small = without_records(small)  # what a user asks is nobody's word on this server
+    parts = by_release(small, given.name) if small is not None else []
+    boots = parts or log_rows.boots(log, given.name)
+    boots = _with_texts(_with_extra(boots, given.name, small), small)
     if not boots:
         raise Unusable("no server start, decode line or error of a known engine in it")
     found.boots += boots
-    start = small[:START] if small is not None else content.decoded(content.head(given)[:START])
+    head = small or without_records(content.decoded(content.head(given)[:START]))
+    start = head[:START]
     quoted = log.is_excerpt and ("peculative" in start or "step" in start)
     if "launch_server" in start or "sglang serve" in start or quoted:
         read_launches(found, given.name, start)
@@ -42,16 +49,16 @@ def read_log(found: Gathered, given: Input) -> str:
         read_release(found, given.name, start)
     runs = 0 if small is None else _read_beside(found, given.name, small, log.is_excerpt)
     lines = sum(t.count for b in log.boots for t in b.decode.values())
-    parts = [f"{log.total_lines} lines", counted(len(boots), "start")]
-    parts.append(counted(lines, "decode line"))
+    said = [f"{log.total_lines} lines", counted(len(boots), "start")]
+    said.append(counted(lines, "decode line"))
     if log.is_excerpt:
-        parts.append("an excerpt without start-up lines")
+        said.append("an excerpt without start-up lines")
     if log.unread_decode_lines:
-        parts.append(f"{counted(log.unread_decode_lines, 'decode line')} could not be read")
+        said.append(f"{counted(log.unread_decode_lines, 'decode line')} could not be read")
     if runs:
-        parts.append(counted(runs, "run"))
-    broken = [said for _, said in log.problems if any(sign in said for sign in _UNREAD)]
-    return "; ".join([", ".join(parts), *broken])
+        said.append(counted(runs, "run"))
+    broken = [why for _, why in log.problems if any(sign in why for sign in _UNREAD)]
+    return "; ".join([", ".join(said), *broken])
 
 
 def _read_beside(found: Gathered, name: str, text: str, is_excerpt: bool) -> int:
@@ -110,8 +117,8 @@ def read_pasted_log(found: Gathered, name: str, text: str) -> int:
         return 0
     from specdebug.sglang import logs
 
-    log = logs.read_log(io.StringIO(text), name)
-    boots = [b for b in log_rows.boots(log, name) if b.stretches or b.effective or failed]
+    read = by_release(text, name) or log_rows.boots(logs.read_log(io.StringIO(text), name), name)
+    boots = [b for b in read if b.stretches or b.effective or failed]
     found.boots += boots
     return sum(len(s) for b in boots for s in b.stretches)
 

@@ -8,6 +8,7 @@ from typing import Any
 from specdebug.diagnosis import bench_rows, convert
 from specdebug.diagnosis.gather_json import PASTED, read_answers
 from specdebug.diagnosis.gathered import Gathered
+from specdebug.diagnosis.release_parts import headed_releases
 from specdebug.sglang import benches, flags
 from specdebug.sglang.pasted import json_values
 from specdebug.sglang.recognise import goes_on, of_value
@@ -33,6 +34,8 @@ def read_release(found: Gathered, name: str, text: str) -> bool:
     version = convert.release_in_prose(text[:PROSE])
     if version is None or "engine_version" in found.notes:
         return False
+    if len(headed_releases(text[:PROSE])) > 1:
+        return False  # each log under its own heading is of its own release
     found.notes["engine_version"] = (version, name)
     return True
 
@@ -40,9 +43,12 @@ def read_release(found: Gathered, name: str, text: str) -> bool:
 def read_runs(found: Gathered, name: str, text: str) -> int:
     """Benchmark rows, reports and the client's own command; returns how many."""
     report = benches.read_benches(text)
+    found.remarks += report.remarks
     count = 0
     for run in report.runs:
         count += 1
+        if run.undecided:
+            continue  # with a draft or without one: nothing may be said of it
         if run.kind == "bench-serving-command":
             found.bench_flags.update(bench_rows.bench_flags(run, name))
             continue

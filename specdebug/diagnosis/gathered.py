@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from specdebug.diagnosis import convert
+from specdebug.diagnosis.configs import completed
 from specdebug.diagnosis.facts import (
     Boot,
     Case,
@@ -19,14 +21,18 @@ from specdebug.diagnosis.facts import (
     ServerState,
     Training,
 )
-from specdebug.sglang.bench_tables import value_of
+from specdebug.sglang.table_cells import value_of
 
 __all__ = ["Gathered", "assemble", "counted"]
 
 
 @dataclass
 class Gathered:
-    """Rows read so far; of notes the last value of a key counts, with the file that gave it."""
+    """Rows read so far; of notes the last value of a key counts, with the file that gave it.
+
+    configs: arguments as a file for --config sets them, by the input they stand in.
+    remarks: what has to be said about the input that is being read, beside what was found in it.
+    """
 
     launches: list[Launch] = field(default_factory=list)
     boots: list[Boot] = field(default_factory=list)
@@ -39,6 +45,8 @@ class Gathered:
     tensors: dict[str, list[int]] = field(default_factory=dict)
     notes: dict[str, tuple[Any, str]] = field(default_factory=dict)
     bench_flags: dict[str, Fact] = field(default_factory=dict)
+    remarks: list[str] = field(default_factory=list)
+    configs: dict[str, Mapping[str, Fact]] = field(default_factory=dict)
 
 
 def counted(count: int, noun: str) -> str:
@@ -93,7 +101,7 @@ def assemble(found: Gathered, summaries: tuple[InputSummary, ...]) -> Case:
     exit_code = found.notes.get("exit_code", (None, ""))[0]
     case = Case(
         inputs=summaries + tuple(problems),
-        launches=tuple(found.launches),
+        launches=completed(found.launches, found.configs),
         boots=tuple(found.boots),
         states=tuple(found.states),
         measured=tuple(found.measured),

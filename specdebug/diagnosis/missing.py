@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from specdebug.diagnosis.arguments import NUM_STEPS, draft_config, release_knowledge, setups
+from specdebug.diagnosis.checks.accepting import AFTER_RESTART
 from specdebug.diagnosis.checks.asked import ADJUSTED
 from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.facts import Case
@@ -24,6 +25,7 @@ class Missing:
     why: str
 
 
+_BY_POSITION = "acceptance by position (spec_accept_histogram of /generate, 0.5.9 and later)"
 ACCEPTANCE_CODES = {
     "acceptance-below-training",
     "acceptance-below-reference",
@@ -55,7 +57,7 @@ def most_valuable(case: Case, findings: Iterable[Finding]) -> Missing | None:
         answer = rule(case, found)
         if answer is not None:
             return answer
-    for rule in (_depth, _overhead, _command, _draft_config, _repeats):
+    for rule in (_depth, _overhead, _throughput, _command, _draft_config, _repeats, _deeper):
         answer = rule(case, found)
         if answer is not None:
             return answer
@@ -153,6 +155,8 @@ def _dead(case: Case, found: list[Finding]) -> Missing | None:
     codes = {f.code for f in found}
     if "dead-draft" not in codes:
         return None
+    if any(f.code == "dead-draft" and f.settled_by == AFTER_RESTART for f in found):
+        return Missing(AFTER_RESTART, "dead again means files or hardware, alive means the state")
     if codes & CAUSES_OF_DEATH:
         return Missing(
             "a log of the server after the cause is removed",
@@ -207,7 +211,7 @@ def _positions(case: Case, found: list[Finding]) -> Missing | None:
     if known is not None and known.measured:
         return None
     return Missing(
-        "acceptance by position (spec_accept_histogram of /generate, 0.5.9 and later)",
+        _BY_POSITION,
         "it tells wrong features (first position low) from a broken recurrent step (later low)",
     )
 
@@ -234,11 +238,22 @@ def _overhead(case: Case, found: list[Finding]) -> Missing | None:
     )
 
 
+def _throughput(case: Case, found: list[Finding]) -> Missing | None:
+    spec = speculative_runs(case)
+    known = case.positions or any(r.accept_len for r in spec)
+    if not known or any(r.tok_s for r in spec):
+        return None
+    return Missing(
+        "the throughput of the same load, with and without speculation",
+        "acceptance alone does not tell whether the draft wins",
+    )
+
+
 def _command(case: Case, found: list[Finding]) -> Missing | None:
-    if case.launches or any(s.engine == "vllm" for s in setups(case)):
+    if case.launches or (not case.boots and not case.states):
         return None
-    if not case.boots and not case.states:
-        return None
+    if any(s.engine == "vllm" for s in setups(case)):
+        return Missing("the launch command", "it names the method and num_speculative_tokens")
     return Missing("the launch command", "asked and effective arguments cannot be compared")
 
 
@@ -255,3 +270,10 @@ def _repeats(case: Case, found: list[Finding]) -> Missing | None:
     return Missing(
         "five interleaved repeats of each run", "single figures leave small differences open"
     )
+
+
+def _deeper(case: Case, found: list[Finding]) -> Missing | None:
+    known = profile(case)
+    if not speculative_runs(case) or (known is not None and known.measured):
+        return None
+    return Missing(_BY_POSITION, "what another num_steps would give can be computed from it")

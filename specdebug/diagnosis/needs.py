@@ -6,7 +6,12 @@ import math
 
 from specdebug.diagnosis.arguments import setups
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.figures import baseline, cost_points, speculative_runs
+from specdebug.diagnosis.figures import (
+    baseline,
+    cost_points,
+    most_in_a_step,
+    speculative_runs,
+)
 from specdebug.diagnosis.profile import profile
 from specdebug.diagnosis.reference import reference_for
 
@@ -105,6 +110,11 @@ def acceptance(case: Case) -> str | None:
     if any(r.accept_len for r in speculative_runs(case)) or case.positions:
         return None
     return "an accept length (decode lines, benchmark or /generate answers)"
+
+
+def acceptance_and_window(case: Case) -> str | None:
+    told = any(r.accept_len and most_in_a_step(r) for r in speculative_runs(case))
+    return acceptance(case) or (None if told or case.positions else "draft tokens in force")
 
 
 def accuracy(case: Case) -> str | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from functools import lru_cache
 from typing import Any
 
@@ -14,10 +13,12 @@ from specdebug.diagnosis.arguments import (
     Setup,
     as_int,
     draft_config,
+    prediction,
     release_knowledge,
     setups,
     target_config,
 )
+from specdebug.diagnosis.checks import vllm_layers
 from specdebug.diagnosis.checks.capture import layers_of
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.draft_files import header_alone, report_of, served_context
@@ -41,6 +42,7 @@ from specdebug.diagnosis.figures import (
     speculative_runs,
 )
 from specdebug.diagnosis.profile import profile
+from specdebug.diagnosis.strangers import asker
 from specdebug.eagle.speedup import ceiling_tok_s
 from specdebug.measure import acceptance
 
@@ -82,7 +84,10 @@ def _arguments(case: Case) -> dict[str, Any]:
     setup = _main_setup(case)
     main = primary(case)
     out: dict[str, Any] = {}
-    asked = setup.asked_number(DRAFT_TOKENS) if setup else None
+    if main is not None and len(speculative_runs(case)) > 1:
+        out["run"] = main.label
+    wanting = asker(case, setup) if setup else None
+    asked = wanting.asked_number(DRAFT_TOKENS) if wanting else None
     if asked is None:
         rows = [r for r in case.measured if r.draft_tokens_asked is not None]
         asked = rows[0].draft_tokens_asked if rows else None
@@ -96,7 +101,7 @@ def _arguments(case: Case) -> dict[str, Any]:
                 out["window_candidates"] = list(reading.windows)
             elif not logged:
                 effective = reading.windows[0]
-    if effective is None and main is not None:
+    if effective is None and main is not None and not main.window_assumed:
         effective = main.window
     if effective is None or (effective == asked and not logged):
         row = next((r for r in case.measured if r.accept_len and r.accept_rate), None)
@@ -106,16 +111,18 @@ def _arguments(case: Case) -> dict[str, Any]:
             effective = windows[0]
         elif 1 < len(windows) < 4:
             out["window_candidates"] = windows
-    out["effective_draft_tokens"] = effective
-    if setup is not None:
-        out["requested_num_steps"] = setup.asked_number(NUM_STEPS)
+    if effective is None and main is not None and main.window:
+        out.setdefault("window_candidates", [main.window])  # if topk is 1, which nobody says
+    out["effective_draft_tokens"] = None if setup and _refused(setup) else effective
+    if setup is not None and wanting is not None:
+        out["requested_num_steps"] = wanting.asked_number(NUM_STEPS)
         out["num_steps"] = setup.number(NUM_STEPS)
         out["topk"] = setup.number(TOPK)
         out["algorithm"] = setup.algorithm
         for key in ("max_running_requests", "cuda_graph_max_bs", "page_size", "tp_size", "dp_size"):
             fact = setup.in_force(key)
             out[key] = as_int(fact.value) if fact else None
-            wanted = setup.asked_number(key)
+            wanted = wanting.asked_number(key)
             if wanted is not None:
                 out[f"requested_{key}"] = wanted
         if out["max_running_requests"] is None and reset_notices(setup):
@@ -130,6 +137,16 @@ def _arguments(case: Case) -> dict[str, Any]:
     if setup is not None and out.get("num_steps") is None and main is not None:
         out["num_steps"] = main.num_steps
     return out
+
+
+def _refused(setup: Setup) -> bool:
+    """Whether every release that is possible refuses to start: then nothing is in force."""
+    guess = prediction(setup) if setup.boot is None else None
+    if guess is None:
+        return False
+    return bool(guess.rejections) or bool(
+        guess.readings and all(r.rejections for r in guess.readings)
+    )
 
 
 def _divides_by_steps(setup: Setup, reading: WindowReading) -> bool:
@@ -148,7 +165,10 @@ def _measured(case: Case) -> dict[str, Any]:
         out["concurrency"] = int(wanted[0]) if wanted[0] == int(wanted[0]) else wanted[0]
     if main is None:
         plain = next((r for r in runs(case) if r.tok_s), None)
-        return {**out, "tok_s": plain.tok_s, "running_requests": plain.running} if plain else out
+        if plain is not None:
+            out["running_requests"] = plain.running if plain.running_known else None
+            out["tok_s"] = plain.tok_s
+        return out
     known = next((r for r in speculative_runs(case) if r.accept_len), main)
     out["accept_len"] = main.accept_len or known.accept_len
     out["accept_rate"] = _accept_rate(case, main)
@@ -178,16 +198,17 @@ def _measured(case: Case) -> dict[str, Any]:
 
 
 def _accept_rate(case: Case, main: Run) -> float | None:
-    """The rate as it reads: the middle of the busy lines, or the row's own. Its definition depends
-    on the release."""
+    """The rate as it reads, its definition depending on the release: over the busy lines weighted
+    by running requests, as the accept length is, or the row's own."""
     if main.setup is not None and main.setup.boot is not None:
         rates = [
-            s.accept_rate[i]
+            (s.accept_rate[i], s.running[i])
             for s in main.setup.boot.stretches
             for i in busy_indices(s)
             if not math.isnan(s.accept_rate[i])
         ]
-        return statistics.median(rates) if rates else None
+        weight = math.fsum(w for _, w in rates)
+        return math.fsum(rate * w for rate, w in rates) / weight if weight else None
     rows = (r.accept_rate for r in case.measured if r.accept_len == main.accept_len)
     return next((rate for rate in rows if rate is not None), None)
 
@@ -198,7 +219,8 @@ def _costs(case: Case) -> dict[str, Any]:
     out: dict[str, Any] = {}
     if base is not None:
         out["baseline_tok_s"] = base.tok_s
-        out["baseline_step_ms"] = base_step_ms(base, main) if main else base.step_ms
+        alone = base.step_ms if base.running_known else None  # no load is known at all
+        out["baseline_step_ms"] = base_step_ms(base, main) if main else alone
     if main is not None:
         out["step_ms"] = main.step_ms
         if main.step_ms is not None and main.window:
@@ -223,7 +245,7 @@ def _run_row(run: Run) -> dict[str, Any]:
     row = {
         "label": run.label,
         "num_steps": run.num_steps,
-        "window": run.window,
+        "window": None if run.window_assumed else run.window,
         "tok_s": run.tok_s,
         "accept_len": run.accept_len,
         "running_requests": run.running if run.running_known else None,
@@ -293,7 +315,8 @@ def _layers(case: Case) -> dict[str, Any]:
     layers = layers_of(case)
     out: dict[str, Any] = {}
     if layers is None:
-        return out
+        served = {reading.layers for reading in vllm_layers.readings(case)}
+        return {"captured_layers": list(served.pop())} if len(served) == 1 else out
     if layers.capture is not None:
         out["captured_layers"] = list(layers.capture.inputs_of_layers)
     distinct = {c.inputs_of_layers for _, _, c in layers.everywhere}

@@ -79,8 +79,9 @@ class Split:
     @property
     def sentence(self) -> str:
         return (
-            f"throughput {percent_of(self.throughput)} = acceptance {percent_of(self.acceptance)} "
-            f"and step time {percent_of(self.step_time)}"
+            f"throughput {percent_of(self.throughput)}: acceptance {percent_of(self.acceptance)}, "
+            f"step time {percent_of(self.step_time)} ({math.exp(self.acceptance):.2f} / "
+            f"{math.exp(self.step_time):.2f} = {math.exp(self.throughput):.2f})"
         )
 
 

@@ -73,7 +73,7 @@ class SplitWithRanges:
     @property
     def sentence(self) -> str:
         return (
-            f"throughput {self.throughput} = acceptance {self.acceptance} and step time "
+            f"throughput {self.throughput}: acceptance {self.acceptance}, step time "
             f"{self.step_time}, {100 * self.level:.3g} % intervals"
         )
 

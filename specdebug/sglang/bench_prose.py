@@ -7,47 +7,18 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from specdebug.sglang.bench_tables import Found, is_baseline, typed, value_of
+from specdebug.sglang.bench_titles import Found, typed
+from specdebug.sglang.headings import heading_text, names_a_run, titled
 from specdebug.sglang.patterns import regex
-
-_IN_LABEL: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (field, regex(pattern, re.IGNORECASE))
-    for field, pattern in (
-        (
-            "num_steps",
-            r"(?:num[_ -]?)?steps?\s*(?:[=:_-]|to|of|is)?\s*(\d{1,3})\b|\b(\d{1,3})[ -]steps?\b",
-        ),
-        ("topk", r"top[_ -]?k\s*[=:_-]?\s*(\d{1,3})\b"),
-        (
-            "requested_draft_tokens",
-            r"draft(?:[_ -]?tokens?)?\s*[=:_-]?\s*(\d{1,3})\b|\b(\d{1,3}) draft[_ -]tokens?\b",
-        ),
-        (
-            "accept_len",
-            r"\bacc(?:ept\w*)?[ _-]?len(?:gth)?\s*(?:[=:~\u2248]|of|is)*\s*(\d+(?:[.,]\d+)?)\b",
-        ),
-    )
+from specdebug.sglang.run_names import (
+    SPECULATIVE,
+    Side,
+    bare_side,
+    is_baseline,
+    side_of,
+    told_by_label,
 )
-_SPECULATIVE = regex(
-    r"(?i)\b(?:with|w/) ?(?:spec|draft|eagle|mtp)|\beagle|\bspeculat|\bmtp\b|\bnextn\b"
-)
-
-
-def told_by_label(label: str) -> dict[str, Any]:
-    """Fields of BenchRun that a run's own name carries ("EAGLE3 steps=3 topk=1 draft=4").
-
-    `is_baseline` is False where the name speaks of speculation; a baseline's name carries nothing.
-    """
-    if is_baseline(label):
-        return {}
-    found: dict[str, Any] = {"is_baseline": False} if _SPECULATIVE.search(label) else {}
-    for field, pattern in _IN_LABEL:
-        if match := pattern.search(label):
-            value = value_of(next(group for group in match.groups() if group))
-            if value is not None:
-                found[field] = value if field == "accept_len" else int(value)
-    return found
-
+from specdebug.sglang.table_cells import value_of
 
 _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (regex(pattern, re.IGNORECASE), field)
@@ -102,7 +73,7 @@ def _sentence(plain: str) -> list[dict[str, Any]] | None:
         if value is not None:
             plain_run = is_baseline(clause)
             rows.append({"output_tok_s": value, "label": "baseline" if plain_run else None})
-            drafting.append(_SPECULATIVE.search(clause) is not None)
+            drafting.append(SPECULATIVE.search(clause) is not None)
         if value is None or not is_baseline(clause):
             told = told_by_label(clause)
             for field in ("num_steps", "topk", "requested_draft_tokens"):
@@ -170,50 +141,101 @@ def _label(line: str) -> str | None:
     # "Hi, this is 0.5.12. No draft we get" calls its run "No draft"; "it is" calls it nothing.
     label = re.split(r"(?<=[.!?;])\s+", label.strip())[-1]
     label = _SAYING.sub("", label).strip(" -*|,.;:") or "this run"
-    named = 1 < len(label) <= _LONGEST_LABEL and not _GENERIC.search(label)
-    return label if named else None
+    if _GENERIC.search(label) or not 1 < len(label) <= _LONGEST_LABEL:
+        first, colon, _ = label.partition(":")  # "plain: #questions: 80, Throughput"
+        return first if colon and side_of(first) is not None else None
+    return label
 
 
 def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
     """Figures a client printed in words, blank lines between runs; engine lines are left out."""
-    out: list[Found] = []
-    current: dict[str, Any] = {}
-    first = 0
+    report = _Report(lines)
     for number, line in enumerate([*lines, ""], 1):
         plain = line.strip()
         if not plain or skip(number):
-            if "output_tok_s" in current:
-                out.append((first, number - 1, {"extra": {}, **current}))
-            current = {}
-            continue
+            report.end(number - 1)
+        elif not _MEMBER.match(plain):
+            report.take(number, plain)
+    return report.out
+
+
+class _Report:
+    """A client's report while it is read: the run that has begun, under the heading above it."""
+
+    def __init__(self, lines: list[str]) -> None:
+        self.out: list[Found] = []
+        self._lines = lines
+        self._named_somewhere: bool | None = None
+        self._run: dict[str, Any] = {}
+        self._first = 0
+        self._heading: tuple[str, Side] | None = None
+
+    def end(self, last: int) -> None:
+        """Keep the run that has begun, if it has a speed; a blank line ends no heading."""
+        if "output_tok_s" in self._run:
+            self.out.append((self._first, last, {"extra": {}, **self._named(self._run)}))
+        self._run = {}
+
+    def take(self, number: int, plain: str) -> None:
+        """Take one line that is not blank."""
         low = plain.lower()
-        if len(plain) > 400 or not any(w in low for w in _OF_REPORT) or not _SAYS.search(plain):
-            continue
-        if _MEMBER.match(plain):
-            continue
-        if not current and (told := _sentence(plain)):
-            out += [(number, number, fields) for fields in told]
-            continue
-        found = {}
-        for pattern, field in _REPORT:
-            if field not in found and (match := pattern.search(plain)):
-                value = value_of(match[1].rstrip(".,"))
-                if value is not None:
-                    found[field] = typed(field, value)
-        if _INPUT.search(plain) and not _OUTPUT.search(plain):
-            found.pop("output_tok_s", None)
-        if "output_tok_s" in found and "output_tok_s" in current:
-            out.append((first, number - 1, {"extra": {}, **current}))
-            current = {}
-        if found and not current:
-            first = number
+        figures = any(w in low for w in _OF_REPORT) and _SAYS.search(plain) and len(plain) <= 400
+        found = _figures(plain) if figures else {}
+        if not self._run and figures and (told := _sentence(plain)):
+            self.out += [(number, number, fields) for fields in told]
+            self._heading = None
+            return
+        if "output_tok_s" in found and "output_tok_s" in self._run:
+            self.end(number - 1)
+        if not found:
+            self._look_for_heading(number, plain)
+        elif not self._run:
+            self._first = number
         if "output_tok_s" in found:
-            current.setdefault("label", _label(plain))
-        current |= found
-        if _ONE_AT_A_TIME.search(plain):
-            current.setdefault("max_concurrency", 1)
-            first = first or number
-    return out
+            self._run.setdefault("label", _label(plain))
+        self._run |= found
+        if figures and _ONE_AT_A_TIME.search(plain):
+            self._run.setdefault("max_concurrency", 1)
+            self._first = self._first or number
+
+    def _look_for_heading(self, number: int, plain: str) -> None:
+        """Lines under a heading are its run's, up to the next one or to words of another kind."""
+        text = heading_text(plain)
+        side = side_of(text) if text else None
+        if text and bare_side(text) and self._drafts_are_headed():
+            side = bare_side(text)  # "Without:" where another heading says what is left out
+        if text and side:
+            self.end(number - 1)
+            self._heading = text, side
+        elif text is None and len(plain.split()) > _FEW_WORDS:
+            self._heading = None
+
+    def _drafts_are_headed(self) -> bool:
+        if self._named_somewhere is None:
+            self._named_somewhere = any(map(names_a_run, self._lines))
+        return self._named_somewhere
+
+    def _named(self, run: dict[str, Any]) -> dict[str, Any]:
+        own = run.get("label") or ""
+        if self._heading is None or is_baseline(own) or SPECULATIVE.search(own):
+            return run
+        return titled(run, *self._heading)
+
+
+_FEW_WORDS = 8  # what a client prints beside its figures is shorter than a sentence
+
+
+def _figures(plain: str) -> dict[str, Any]:
+    """What one line of a report tells."""
+    found: dict[str, Any] = {}
+    for pattern, field in _REPORT:
+        if field not in found and (match := pattern.search(plain)):
+            value = value_of(match[1].rstrip(".,"))
+            if value is not None:
+                found[field] = typed(field, value)
+    if _INPUT.search(plain) and not _OUTPUT.search(plain):
+        found.pop("output_tok_s", None)
+    return found
 
 
 _OF_POSITIONS = regex(r"(?i)\b(?:per|by|each)[ -]?(?:draft )?position\w*|\bposition\w* accept")

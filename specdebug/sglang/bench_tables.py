@@ -1,284 +1,218 @@
-"""Figures in printed benchmark tables and tables with a header; knows words, not JSON."""
+"""Figures in tables with a header, drawn in any way; knows layouts, not what titles mean."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
+from specdebug.sglang.bench_titles import Found, field_of, is_known, may_be_header, typed
+from specdebug.sglang.headings import heading_above, load_of, under_headings
 from specdebug.sglang.patterns import regex
-
-# Label of a printed row (lower case, without unit) -> field of BenchRun.
-PRINTED: dict[str, str] = {
-    "output token throughput": "output_tok_s",
-    "total token throughput": "total_tok_s",
-    "total throughput": "total_tok_s",
-    "request throughput": "request_s",
-    "accept length": "accept_len",
-    "acceptance length": "accept_len",
-    "acceptance rate": "accept_rate",
-    "concurrency": "concurrency",
-    "max request concurrency": "max_concurrency",
-    "maximum request concurrency": "max_concurrency",
-    "successful requests": "completed",
-    "benchmark duration": "duration_s",
-    "total input tokens": "input_tokens",
-    "total generated tokens": "output_tokens",
-    "mean ttft": "mean_ttft_ms",
-    "mean tpot": "mean_tpot_ms",
-    "mean itl": "mean_itl_ms",
-    "mean e2e latency": "mean_e2e_ms",
-    "mean e2el": "mean_e2e_ms",
-}
-WHOLE = frozenset(
-    [
-        "max_concurrency",
-        "completed",
-        "input_tokens",
-        "output_tokens",
-        "batch_size",
-        "num_steps",
-        "topk",
-        "requested_draft_tokens",
-    ]
-)
-_ROW = regex(r"^\s*([A-Za-z][^:|]{0,60}?)\s*(?:\(([^)]*)\))?\s*:\s+(\S.*?)\s*$")
-_POSITION = regex(r"^\s*Position (\d{1,4}):\s+([\d.]+)")
-_TITLE = regex(r"=+\s*Serving Benchmark Result\s*=+")
-_NUMBER = regex(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?")
-_THOUSANDS = regex(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?:\.\d+)?")
-_DECIMAL_COMMA = regex(r"[-+]?\d+,\d+|[-+]?\d{1,3}(?:\.\d{3})+,\d+")
-_BASELINE = regex(
-    r"(?i)\b(?:no|without|w/o|non)[ -]?(?:spec\w*|eagle\d?|draft\w*)\b|\bbaseline\b|\bvanilla\b"
-    r"|\b(?:spec|eagle|draft|mtp)[\w-]*\s*[:=]?\s*(?:off|disabled)\b|\bplain\b|\bautoregressive\b|\bR0\b"
-)
-
-# A title without a field is of no figure used here, though a later pattern would take it.
-_HEADERS: tuple[tuple[str, str | None], ...] = (
-    ("(?:input|prefill|prompt).*(?:tok|throughput)", None),
-    ("(?:total|overall).*(?:tok\\w*\\s*/|throughput)", "total_tok_s"),
-    ("draft tokens (?:used|effective|in force)|effective draft", "draft_tokens"),
-    ("draft[ _]?tokens?|num[ _]draft|window", "requested_draft_tokens"),
-    ("accept\\w*[ _]*len\\w*|acc[ _]?len\\w*|^al$|mean acceptance|tau", "accept_len"),
-    ("accept\\w*[ _]*rate|acc[ _]?rate", "accept_rate"),
-    ("num[ _]?steps?|^steps?$|spec\\w* steps?", "num_steps"),
-    ("step[ _]?(?:time|ms)|ms/step", "step_ms"),
-    ("top[ _-]?k", "topk"),
-    ("ttft", "mean_ttft_ms"),
-    ("tpot", "mean_tpot_ms"),
-    ("concurren|parallel", "max_concurrency"),
-    ("batch|^bs$", "batch_size"),
-    ("req\\w*/s|rps|qps", "request_s"),
-    (
-        "tok\\w*\\s*/\\s*s|tok\\w*[ _]per[ _]s|tok\\w*_s(?:ec)?$|throughput|^tps$|speed",
-        "output_tok_s",
-    ),
-    ("^run$|name|label|config\\w*|setting|variant|case|mode|method|^$", "label"),
+from specdebug.sglang.run_names import side_of, speaks_of_drafts
+from specdebug.sglang.side_by_side import RunColumns, side_by_side
+from specdebug.sglang.table_cells import (
+    Split,
+    below,
+    by_comma,
+    by_pipe,
+    by_space,
+    by_tab,
+    is_rule,
+    milliseconds,
+    unboxed,
+    value_of,
 )
 
 
-# One of these stands in every title of a figure; a line without one is no header, whatever
-# separates its cells, and thousands of progress bars are such lines.
-_IN_TITLES = (
-    "tpot",
-    "tok",
-    "throughput",
-    "tps",
-    "speed",
-    "acc",
-    "tau",
-    " al",
-    "step",
-    "req",
-    "rps",
-    "qps",
-)
+@dataclass
+class _Table:
+    """A table as it is read: the heading above it, and its runs with the lines they stand on."""
+
+    heading: str | None
+    spans: list[tuple[int, int]] = field(default_factory=list)
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+
+    def found(self) -> list[Found]:
+        return [(*span, row) for span, row in zip(self.spans, self.rows, strict=True)]
+
+    def unread(self) -> list[str]:
+        """Columns of figures whose titles nothing here understands."""
+        extras = [row.get("extra", {}) for row in self.rows]
+        titles = dict.fromkeys(title for extra in extras for title in extra)
+        return [
+            f"column '{title}' is not understood"
+            for title in titles
+            if title and not is_known(title)
+            if all(isinstance(e.get(title, 0.0), float) for e in extras)
+        ]
 
 
-_BETWEEN_CELLS = str.maketrans(dict.fromkeys('|,*`"\t', " "))
+_MOST_REMARKS = 4
 
 
-def _may_be_header(lines: list[str]) -> bool:
-    low = " ".join(["", *lines]).lower().translate(_BETWEEN_CELLS)
-    return any(word in low for word in _IN_TITLES)
+def pipe_tables(lines: list[str], remarks: list[str] | None = None) -> list[Found]:
+    """Rows of tables with a header: Markdown, tab-separated, comma-separated, wide spaces, boxes.
 
-
-def value_of(text: str) -> float | None:
-    """The number in a cell ("~1.6", "1,234.5", "56.8 tok/s"), None for "-" and words.
-
-    A comma with other than three digits behind it is a decimal one ("56,8", "1.234,5").
+    remarks: takes what has to be said about columns that were not read, or belong to no run.
     """
-    match = _NUMBER.search(text.replace("\u2212", "-"))
-    if match is None or not re.fullmatch(
-        r"[~\u2248<>= ]*[-+]?[\d.,eE+-]+ *[A-Za-z%/]*", text.strip()
-    ):
-        return None
-    figure = match[0].rstrip(".,")
-    if not _THOUSANDS.fullmatch(figure) and _DECIMAL_COMMA.fullmatch(figure):
-        figure = figure.replace(".", "").replace(",", ".")
-    try:
-        return float(figure.replace(",", ""))
-    except ValueError:
-        return None  # "1.2.3"
+    lines = [unboxed(line) for line in lines]
+    titled = [may_be_header([line]) for line in lines]
+    for split in (by_pipe, by_tab, by_comma, by_space):
+        tables = _upright(lines, titled, split) or _turned(lines, titled, split)
+        if tables:
+            under_headings([(table.heading, table.rows) for table in tables])
+            said = [r for table in tables for r in (*table.remarks, *table.unread())]
+            if remarks is not None:
+                remarks += list(dict.fromkeys(said))[:_MOST_REMARKS]
+            return [run for table in tables for run in table.found()]
+    return []
 
 
-def is_baseline(label: str) -> bool:
-    """Whether a label names a run without speculation."""
-    return _BASELINE.search(label) is not None
-
-
-def typed(field: str, value: float) -> Any:
-    """The value as the field's type."""
-    return int(value) if field in WHOLE and value == int(value) else value
-
-
-Found = tuple[int, int, dict[str, Any]]
-
-_RULE = regex(r":?-+:?")
-_GAP = regex(r"\s{2,}")
-_CELL = regex(r"\S+(?: \S+)*")
-
-
-def printed_tables(lines: list[str]) -> list[Found]:
-    """(first line, last line, fields) of each `Serving Benchmark Result` table; extra keys kept."""
-    out: list[Found] = []
+def _upright(lines: list[str], titled: list[bool], split: Split) -> list[_Table]:
+    """Tables that have a row for each run, or for each load of two runs."""
+    out: list[_Table] = []
     at = 0
     while at < len(lines):
-        if not _TITLE.search(lines[at]):
+        header = _header(lines, at, titled[at], split)
+        names = _columns(header) if header else None
+        if names is None or header is None:
             at += 1
             continue
-        start = at
-        fields: dict[str, Any] = {"extra": {}}
-        positions: list[float] = []
+        table = _Table(heading_above(lines, at))
+        layout = _Layout.of(header, names, lines, at, split)
+        titles = lines[at]
         at += 1
-        while at < len(lines) and not re.match(r"^\s*=+\s*$", lines[at]):
-            if _TITLE.search(lines[at]):
-                break
-            if match := _POSITION.match(lines[at]):
-                positions.append(float(match[2].rstrip(".") or 0))
-            elif row := _ROW.match(lines[at]):
-                _take(fields, row[1].strip().lower(), row[2] or "", row[3])
-            at += 1
-        if positions:
-            fields["extra"]["per_position"] = positions
-        out.append((start + 1, min(at + 1, len(lines)), fields))
-    return out
-
-
-def _take(fields: dict[str, Any], label: str, unit: str, text: str) -> None:
-    if unit == "retokenized":
-        # The same tokens counted by another tokenizer.
-        label += " retokenized"
-    field = PRINTED.get(label)
-    value = value_of(text)
-    if field is not None and value is not None:
-        fields[field] = typed(field, value / 100 if unit == "%" else value)
-    else:
-        key = re.sub(r"\W+", "_", label).strip("_")
-        fields["extra"][key] = text if value is None else value
-
-
-def pipe_tables(lines: list[str]) -> list[Found]:
-    """Rows of tables with a header: Markdown, tab-separated, comma-separated, or wide spaces."""
-    out: list[Found] = []
-    titled = [_may_be_header([line]) for line in lines]
-    for split in (_by_pipe, _by_tab, _by_comma, _by_space):
-        at = 0
         while at < len(lines):
-            header = split(lines[at]) if titled[at] else None
-            names = _columns(header) if header else None
-            if names is None or header is None:
+            cells = split(lines[at])
+            if cells is not None and is_rule(cells):
                 at += 1
                 continue
-            speeds = _speeds(header)
-            titles = lines[at]
+            if cells is None or len(cells) > len(header) + 1:
+                break
+            if split is by_space and len(cells) < len(header):
+                cells = below(titles, lines[at])
+            if _row(names, header, cells) is None:
+                break
+            runs = layout.rows(header, cells)
+            table.rows += runs
+            table.spans += [(at + 1, at + 1)] * len(runs)
             at += 1
-            while at < len(lines):
-                cells = split(lines[at])
-                if cells is None or len(cells) > len(header) + 1:
-                    break
-                if all(_RULE.fullmatch(cell) for cell in cells if cell):
-                    at += 1
-                    continue
-                if split is _by_space and len(cells) < len(header):
-                    cells = _below(titles, lines[at])
-                fields = _row(names, header, cells)
-                if fields is None:
-                    break
-                runs = _side_by_side(fields, header, cells, speeds) if speeds else [fields]
-                out += [(at + 1, at + 1, run) for run in runs]
-                at += 1
-        out = out or _turned(lines, split)
-        if out:
-            break
+        if table.rows:
+            table.remarks += layout.remarks
+            out.append(table)
     return out
 
 
-def _speeds(header: list[str]) -> list[int]:
-    """The columns of output speed where there are several and some are a baseline's."""
-    found = [at for at, title in enumerate(header) if _field(title) == "output_tok_s"]
-    plain = [at for at in found if is_baseline(header[at])]
-    return found if plain and len(plain) < len(found) else []
+def _header(lines: list[str], at: int, titled: bool, split: Split) -> list[str] | None:
+    """The titles in lines[at]; "batch | without MTP | with MTP" with the unit that stands above."""
+    drafts = "|" in lines[at] and speaks_of_drafts(lines[at][:_LONGEST_HEADER])
+    header = split(lines[at]) if titled or drafts else None
+    if not header or not drafts:
+        return header
+    sides = [side_of(cell) if field_of(cell) in (None, "label") else None for cell in header]
+    if not {"plain", "drafting"} <= set(sides) or field_of(_above(lines, at)) != "output_tok_s":
+        return header
+    firsts = [cells[0] for line in lines[at + 1 : at + 1 + _MOST_FIGURES] if (cells := split(line))]
+    if "output_tok_s" in map(field_of, header) or any(map(field_of, filter(None, firsts))):
+        return header  # the rows are figures themselves
+    return [f"{cell} (tok/s)" if side else cell for cell, side in zip(header, sides, strict=True)]
 
 
-def _side_by_side(
-    fields: dict[str, Any], header: list[str], cells: list[str], speeds: list[int]
-) -> list[dict[str, Any]]:
-    """One run for each column of speed; acceptance belongs to those that are no baseline's."""
-    drafting = ("accept_len", "accept_rate", "num_steps", "topk", "requested_draft_tokens")
-    shared = {k: v for k, v in fields.items() if k not in ("output_tok_s", "label", "extra")}
-    load = f"{fields['label']}: " if fields.get("label") else ""
-    if not load and "batch_size" in fields:
-        load = f"batch {fields['batch_size']}: "
-    out: list[dict[str, Any]] = []
-    for at in speeds:
-        value = value_of(cells[at]) if at < len(cells) else None
-        if value is not None:
-            plain = is_baseline(header[at])
-            own = {k: v for k, v in shared.items() if not (plain and k in drafting)}
-            label = load + header[at]
-            out.append({**own, "output_tok_s": value, "label": label, "extra": fields["extra"]})
-    return out
+_LONGEST_HEADER = 400
+
+
+def _above(lines: list[str], at: int) -> str:
+    """The words in the lines above a table."""
+    return " ".join(lines[max(0, at - 3) : at])[-_LONGEST_HEADER:]
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """How the rows of a table are read: of each run in a row the field that each column fills."""
+
+    runs: tuple[RunColumns, ...]
+    remarks: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls, header: list[str], names: list[str | None], lines: list[str], at: int, split: Split
+    ) -> _Layout:
+        """The layout below the header lines[at]; rows that name their own side are one run each."""
+        first = names.index("label") if "label" in names else 0
+        rows = [split(line) or [] for line in lines[at + 1 : at + 1 + _MOST_FIGURES]]
+        named = any(side_of(cells[first]) for cells in rows if len(cells) > first)
+        beside = None if named else side_by_side(header, _above(lines, at))
+        if beside is None:
+            return cls((RunColumns("", -1, None, tuple(names)),))
+        return cls(beside.runs, beside.remarks)
+
+    def rows(self, header: list[str], cells: list[str]) -> list[dict[str, Any]]:
+        """The runs of one row, those left out that have no figure of their own."""
+        out = []
+        for run in self.runs:
+            fields = _row(list(run.fields), header, cells)
+            if run.at < 0:
+                return [fields] if fields is not None else []
+            if fields is None or run.at >= len(cells) or value_of(cells[run.at]) is None:
+                continue
+            load = load_of(fields)
+            fields["label"] = f"{load}: {run.title}" if load else run.title
+            if run.plain is None:
+                fields["undecided"] = True
+            else:
+                fields["is_baseline"] = run.plain
+            out.append(fields)
+        return out
 
 
 _MOST_FIGURES = 40  # a run has no more figures; a longer table has its runs in rows
 
 
-def _turned(lines: list[str], split: Callable[[str], list[str] | None]) -> list[Found]:
-    """Runs of a table that has a row for each figure and a column for each run."""
-    out: list[Found] = []
+_NO_NAME = regex(
+    r"(?i)(?:values?|results?|figures?|numbers?|数?值|结果)?"
+)  # of a column of figures
+
+
+def _turned(lines: list[str], titled: list[bool], split: Split) -> list[_Table]:
+    """Tables that have a row for each figure and a column for each run."""
+    out: list[_Table] = []
     at = 0
     while at < len(lines):
-        header = split(lines[at]) if _may_be_header(lines[at + 1 : at + 4]) else None
+        header = split(lines[at]) if any(titled[at + 1 : at + 10]) else None
         if not header or not 2 < len(header) + 1 <= 12 or any(map(value_of, header)):
             at += 1
             continue
         block = list(islice(_block(lines, at + 1, split, len(header)), _MOST_FIGURES + 1))
         few = 0 < len(block) <= _MOST_FIGURES
-        titles = _columns(["", *(cells[0] for _, cells in block)]) if few else None
-        if titles is None:
+        titles = ["", *(cells[0] for _, cells in block)]
+        names = _columns(titles) if few else None
+        if names is None:
             at += 1
             continue
+        table = _Table(heading_above(lines, at))
         for column in range(1, len(header)):
-            cells = [header[column], *(row[column] for _, row in block)]
-            fields = _row(titles, ["", *(row[0] for _, row in block)], cells)
+            name = "" if _NO_NAME.fullmatch(header[column]) else header[column]
+            fields = _row(names, titles, [name, *(row[column] for _, row in block)])
             if fields is not None:
-                out.append((block[0][0] + 1, block[-1][0] + 1, fields))
+                table.rows.append(fields)
+                table.spans.append((block[0][0] + 1, block[-1][0] + 1))
+        out += [table] if table.rows else []
         at = block[-1][0] + 1
     return out
 
 
-def _block(
-    lines: list[str], at: int, split: Callable[[str], list[str] | None], width: int
-) -> Iterator[tuple[int, list[str]]]:
+def _block(lines: list[str], at: int, split: Split, width: int) -> Iterator[tuple[int, list[str]]]:
     """(index, cells) of the rows below a header, up to the first of another width."""
     for index in range(at, len(lines)):
         cells = split(lines[index])
+        if cells is not None and is_rule(cells):
+            continue
         if cells is None or len(cells) != width:
             return
-        if not all(_RULE.fullmatch(cell) for cell in cells if cell):
-            yield index, cells
+        yield index, cells
 
 
 def _columns(header: list[str]) -> list[str | None] | None:
@@ -287,31 +221,13 @@ def _columns(header: list[str]) -> list[str | None] | None:
         return None
     names: list[str | None] = []
     for cell in header:
-        field = _field(cell)
-        names.append(field if field not in names else None)
+        name = field_of(cell)
+        names.append(name if name not in names else None)
     if "output_tok_s" not in names:
         # A table with one speed only means what the server gives out, whatever it is called.
         names = ["output_tok_s" if name == "total_tok_s" else name for name in names]
     figures = {"output_tok_s", "accept_len", "step_ms", "request_s", "accept_rate", "mean_tpot_ms"}
     return names if figures.intersection(n for n in names if n) and len(header) > 1 else None
-
-
-def _field(title: str) -> str | None:
-    return next((f for pattern, f in _HEADERS if re.search(pattern, title.lower())), None)
-
-
-_SECONDS = regex(r"(?i)(?:\(|\[|\bin |\d ?)(?:s|sec|seconds)(?:\)|\]|\b)")
-_MILLISECONDS = regex(r"(?i)\bms\b|millisec|_ms\b|\d ?ms\b")
-
-
-def _milliseconds(value: float, cell: str, title: str) -> float:
-    """A time in ms; one without a unit is in seconds where no step is that short."""
-    for told in (cell, title):
-        if _MILLISECONDS.search(told):
-            return value
-        if _SECONDS.search(told):
-            return 1000 * value
-    return 1000 * value if value < 0.5 else value
 
 
 def _row(names: list[str | None], header: list[str], cells: list[str]) -> dict[str, Any] | None:
@@ -320,11 +236,12 @@ def _row(names: list[str | None], header: list[str], cells: list[str]) -> dict[s
     for name, title, cell in zip(names, header, cells, strict=False):
         value = value_of(cell)
         if name == "label":
-            fields["label"] = cell
+            if cell:
+                fields["label"] = cell
         elif name is not None and value is not None:
             percent = name == "accept_rate" and "%" in cell + title
             if name.endswith("_ms"):
-                value = _milliseconds(value, cell, title)
+                value = milliseconds(value, cell, title)
             fields[name] = typed(name, value / 100 if percent else value)
             figures += 1
         elif name is None and cell:
@@ -334,43 +251,3 @@ def _row(names: list[str | None], header: list[str], cells: list[str]) -> dict[s
     if "label" not in fields and cells and value_of(cells[0]) is None and names[0] is None:
         fields["label"] = cells[0]
     return fields
-
-
-def _by_pipe(line: str) -> list[str] | None:
-    if line.count("|") < 1 or len(line) > 4_000:
-        return None
-    return [cell.strip(" *`") for cell in line.strip().strip("|").split("|")]
-
-
-def _by_tab(line: str) -> list[str] | None:
-    return [cell.strip() for cell in line.split("\t")] if "\t" in line else None
-
-
-def _by_comma(line: str) -> list[str] | None:
-    return [cell.strip(' "') for cell in line.split(",")] if line.count(",") > 1 else None
-
-
-def _by_space(line: str) -> list[str] | None:
-    if "  " not in line and "\t" not in line:
-        return None
-    cells = _GAP.split(line.strip()) if len(line) < 4_000 else []
-    return cells if len(cells) > 1 else None
-
-
-def _below(titles: str, line: str) -> list[str]:
-    """The cells of a line of fixed width by the title each stands under; blank where none does."""
-    columns = [match.span() for match in _CELL.finditer(titles)]
-    cells = [""] * len(columns)
-    free = 0
-    for match in _CELL.finditer(line):
-        if free == len(columns):
-            break
-        start, end = match.span()
-
-        def apart(at: int, start: int = start, end: int = end) -> int:
-            return max(columns[at][0] - end, start - columns[at][1])
-
-        at = min(range(free, len(columns)), key=apart)
-        cells[at] = match[0]
-        free = at + 1
-    return cells

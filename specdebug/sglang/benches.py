@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from specdebug.sglang import bench_prose, bench_tables, server_info, shell
+from specdebug.sglang import bench_prose, bench_tables, printed_tables, server_info, shell
+from specdebug.sglang.bench_titles import WHOLE, Found
 from specdebug.sglang.pasted import as_text, json_values, number, whole
 from specdebug.sglang.patterns import regex
+from specdebug.sglang.run_names import is_baseline, told_by_label
 from specdebug.sglang.server_info import ServerInfo
 
 BenchKind = Literal[
@@ -30,7 +32,8 @@ class BenchRun:
     Throughputs are tokens per second, latencies milliseconds, `duration_s` seconds, rates
     fractions. `accept_len` includes the bonus token. `requested_draft_tokens` is what the row says;
     `draft_tokens` what is really in force when a rule corrects it (with topk 1: steps + 1;
-    bench_speculative records the request). `line` is 1-based; `extra` keeps the rest.
+    bench_speculative records the request). `undecided`: one of several speeds in a row, of which
+    nothing says which ran with a draft. `line` is 1-based; `extra` keeps the rest.
     """
 
     kind: BenchKind
@@ -61,16 +64,19 @@ class BenchRun:
     draft_tokens: int | None = None
     events_per_request: float | None = None
     is_baseline: bool | None = None
+    undecided: bool = False
     server_info: ServerInfo | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class BenchReport:
-    """What one file or paste holds; `problems` are (line, message) of parts that are unreadable."""
+    """What one file or paste holds; `problems` are (line, message) of parts that are unreadable,
+    `remarks` what has to be said about columns that were left out."""
 
     runs: tuple[BenchRun, ...]
     problems: tuple[tuple[int, str], ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 _FIELDS = frozenset(f.name for f in fields(BenchRun)) - {"kind", "line", "server_info", "extra"}
@@ -84,12 +90,15 @@ def read_benches(text: str | bytes) -> BenchReport:
     content = as_text(text)
     lines = content.split("\n")
     problems: list[tuple[int, str]] = []
+    remarks: list[str] = []
     runs = [_by_label(run) for run in _from_json(content, lines, problems)]
     if not runs:
-        tables = bench_tables.printed_tables(lines)
-        runs = [_printed(table, lines) for table in tables]
+        tables = printed_tables.printed_tables(lines)
+        runs = _compared([_printed(table, lines) for table in tables])
         taken = [(first, last) for first, last, _ in tables]
-        rows = [row for row in bench_tables.pipe_tables(lines) if not _inside(row[0], taken)]
+        rows = [
+            row for row in bench_tables.pipe_tables(lines, remarks) if not _inside(row[0], taken)
+        ]
         runs += _compared([_by_label(_run("table", row)) for row in rows])
         if runs and not any(run.is_baseline for run in runs):
             told = [*taken, *((first, last) for first, last, _ in rows)]
@@ -102,7 +111,8 @@ def read_benches(text: str | bytes) -> BenchReport:
         positions = bench_prose.acceptance_by_position(lines)
         if "SpecDecoding" not in content:
             runs += [_run("client-report", found) for found in positions]
-    return BenchReport(tuple(sorted(runs, key=lambda run: run.line)), tuple(problems))
+    ordered = tuple(sorted(runs, key=lambda run: run.line))
+    return BenchReport(ordered, tuple(problems), tuple(remarks))
 
 
 def _told_baseline(lines: list[str], tables: list[tuple[int, int]]) -> list[BenchRun]:
@@ -115,7 +125,7 @@ def _told_baseline(lines: list[str], tables: list[tuple[int, int]]) -> list[Benc
     return [
         _run("client-report", (line, last, {**fields, "is_baseline": True}))
         for line, last, fields in found
-        if bench_tables.is_baseline(fields.get("label") or "") and "accept_len" not in fields
+        if is_baseline(fields.get("label") or "") and "accept_len" not in fields
     ][:1]
 
 
@@ -250,11 +260,11 @@ def _in_force(steps: int | None, topk: int | None, asked: int | None) -> int | N
     return steps + 1 if topk == 1 and steps is not None else asked
 
 
-def _run(kind: BenchKind, found: bench_tables.Found) -> BenchRun:
+def _run(kind: BenchKind, found: Found) -> BenchRun:
     line, _, values = found
     known = {key: value for key, value in values.items() if key in _FIELDS}
     extra = dict(values.get("extra", {}))
-    for name in bench_tables.WHOLE & known.keys():
+    for name in WHOLE & known.keys():
         if not isinstance(known[name], int):
             extra[name] = known.pop(name)
     if known.get("accept_len") is not None and known["accept_len"] < 1:
@@ -264,7 +274,7 @@ def _run(kind: BenchKind, found: bench_tables.Found) -> BenchRun:
     return BenchRun(kind=kind, line=line, **known, extra=extra)
 
 
-def _printed(table: bench_tables.Found, lines: list[str]) -> BenchRun:
+def _printed(table: Found, lines: list[str]) -> BenchRun:
     """A printed table, with what the client printed above it about its prompts."""
     first, _, values = table
     speculative = {"acceptance_rate", "drafts", "draft_tokens", "accepted_tokens"}
@@ -289,7 +299,7 @@ def _with(run: BenchRun, **changes: Any) -> BenchRun:
 
 def _by_label(run: BenchRun) -> BenchRun:
     """The run with what only its name tells."""
-    told = bench_prose.told_by_label(run.label) if run.label else {}
+    told = told_by_label(run.label) if run.label else {}
     missing = {key: value for key, value in told.items() if getattr(run, key) is None}
     if run.server_info is not None or not missing:
         return run
@@ -305,7 +315,7 @@ def _compared(runs: list[BenchRun]) -> list[BenchRun]:
     others = any(run.accept_len is not None or run.num_steps for run in runs)
     out = []
     for run in runs:
-        named = run.label is not None and bench_tables.is_baseline(run.label)
+        named = run.is_baseline or (run.label is not None and is_baseline(run.label))
         # A plain step gives one token; people write that, and no draft steps, into its row.
         bare = run.accept_len in (None, 1.0) and not run.num_steps
         if bare and (named or run.num_steps == 0):

@@ -26,6 +26,7 @@ from specdebug.sglang.log_scan import (
     also_event,
     matters,
 )
+from specdebug.sglang.request_log import own
 
 _FEW = 2_000
 _MAX_OFFSETS = 12
@@ -118,7 +119,7 @@ class BlockScanner:
         prefills: list[int] = []
         if len(rest) <= _FEW:
             for at in rest.tolist():
-                line = data[starts[at] : ends[at]]
+                line = own(data[starts[at] : ends[at]])
                 if PREFILL in line:
                     prefills.append(at)
                 elif ACCESS in line:
@@ -129,17 +130,17 @@ class BlockScanner:
                     hits.add(at)
         else:
             offsets = starts.tolist()
-            loose = _lines_with(DECODE, data, offsets)
-            prefills = _lines_with(PREFILL, data, offsets)
+            loose = _saying(DECODE, data, offsets)
+            prefills = _saying(PREFILL, data, offsets)
             if starting or any(gate in data for gate in GATES):
                 for needle in signs:
-                    hits.update(_lines_with(needle, data, offsets))
+                    hits.update(_saying(needle, data, offsets))
         if prefills:
             prefill = _joined(prefill, prefills)
         if loose:
             decode = _joined(decode, loose)
             both = hits.intersection(loose)
-            hits -= {at for at in both if not also_event(data[starts[at] : ends[at]])}
+            hits -= {at for at in both if not also_event(own(data[starts[at] : ends[at]]))}
         return BlockScan(data, starts, ends, decode, prefill, sorted(hits), access)
 
     def _by_prefix(self, data: bytes, starts: Ints, ends: Ints) -> tuple[Ints, Ints, int, Ints]:
@@ -222,6 +223,15 @@ def _joined(found: Ints, others: list[int]) -> Ints:
     """Both in ascending order, each once (numpy's own unions load all of `numpy.ma`)."""
     both: Ints = np.sort(np.concatenate([found, np.array(others, np.int64)]))
     return both[np.flatnonzero(np.diff(both, prepend=-1))]
+
+
+def _saying(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:
+    """Indices of the lines that contain `needle` in front of a request's record."""
+    found = _lines_with(needle, data, offsets)
+    if b": obj=" not in data and b"request." not in data:
+        return found
+    bounds = [*offsets, len(data)]
+    return [at for at in found if needle in own(data[bounds[at] : bounds[at + 1]])]
 
 
 def _lines_with(needle: bytes, data: bytes, offsets: list[int]) -> list[int]:

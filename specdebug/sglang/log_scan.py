@@ -12,6 +12,7 @@ from specdebug.sglang.decode_line import DecodeLine
 from specdebug.sglang.decode_table import Rows
 from specdebug.sglang.log_events import LOOK, NEEDLES
 from specdebug.sglang.log_line import clean, decode_lines
+from specdebug.sglang.request_log import own
 
 DECODE = b"Decode batch"
 PREFILL = b"Prefill batch"
@@ -134,14 +135,15 @@ class LineScanner:
         lines = data.split(b"\n")[:-1]
         for at, line in enumerate(lines):
             end = start + len(line)
-            if PREFILL in line:
+            said = own(line)
+            if PREFILL in said:
                 prefills += 1
-            elif ACCESS in line:
+            elif ACCESS in said:
                 access += 1
-            if matters(line):
-                decode = DECODE in line
-                if not decode or also_event(line):
-                    before = prefills - (PREFILL in line)
+            if matters(said):
+                decode = DECODE in said
+                if not decode or also_event(said):
+                    before = prefills - (PREFILL in said)
                     marks.append(Marked(at, start, end, len(found), before))
                 if decode:
                     found.append((at, start, end))
@@ -179,7 +181,7 @@ def also_event(line: bytes) -> bool:
 
 def read_one(text: bytes, number: int, lines: list[DecodeLine], unread: list[Unread]) -> None:
     """Read the decode messages of one line into `lines`, or what of it cannot be read."""
-    for found in decode_lines(clean(text.decode("utf-8", "replace")), number):
+    for found in decode_lines(clean(own(text).decode("utf-8", "replace")), number):
         if found is None:
             unread.append(Unread(number, text[:_SHOWN].decode("utf-8", "replace")))
         else:

@@ -34,6 +34,7 @@ from specdebug.sglang.log_types import (
     Warned,
 )
 from specdebug.sglang.pasted import unescaped
+from specdebug.sglang.request_log import RECORD, own, own_text
 from specdebug.sglang.rules import Rule
 from specdebug.sglang.server_args import read_server_args
 
@@ -79,7 +80,8 @@ _WORN: tuple[tuple[int, tuple[bytes, ...], str], ...] = (
 
 def classify_line(text: str, line: int = 1) -> LineClass:
     """Read one line by itself, as a live tail needs it; never raises."""
-    text = clean(text)[:_LONGEST]
+    whole = clean(text)[:_LONGEST]
+    text = own_text(whole)
     parts = take_apart(text)
     at = text.find(DECODE)
     if at >= 0 and (found := decode_line(text, at, line)) is not None:
@@ -97,7 +99,7 @@ def classify_line(text: str, line: int = 1) -> LineClass:
     elif " HTTP/1." in text:
         kind = "http"
     phase = None if kind in ("prefill", "http") else phase_of(text)
-    return LineClass(kind, phase, parts.rank, parts.time, parts.message)
+    return LineClass(kind, phase, parts.rank, parts.time, take_apart(whole).message)
 
 
 class LogReader:
@@ -169,7 +171,7 @@ class LogReader:
                 self._take_part()
         if self._carry and self._boots[-1].phase.name != "ready":
             # A progress bar draws over its own line and ends it only when it is done.
-            phase = phase_of(self._carry[-400:].decode("utf-8", "replace"))
+            phase = phase_of(own(self._carry[-4_000:])[-400:].decode("utf-8", "replace"))
             self._boots[-1].phase = phase or self._boots[-1].phase
 
     def _take_part(self) -> None:
@@ -179,6 +181,8 @@ class LogReader:
             self._cut = True
         cut = self._carry.rfind(b"\r") + 1 or len(self._carry)
         part, self._carry = self._carry[:cut], self._carry[cut:]
+        if len(own(part)) < len(part):
+            self._carry = RECORD + self._carry  # what goes on is still quoted
         before = self._lines
         self._take(part.replace(b"\r", b"\n") + b"\n", same_line=True)
         self._lines = before
@@ -210,7 +214,7 @@ class LogReader:
             if decodes > done:
                 self._put_aside(scan.take(done, decodes, first, offsets))
                 done = decodes
-            line = data[start:end]
+            line = own(data[start:end])
             if not self._pending and self._boots[-1].said_before(line):
                 self._known += 1
                 repeats += 1
@@ -273,9 +277,8 @@ class LogReader:
         following = _WORN[self._worn + 1 :]
         if following and self._looked > following[0][0]:
             self._worn += 1
-            said = (
-                f"after {following[0][0]:,} lines that may matter only {following[0][2]} are read"
-            )
+            many, _, still = following[0]
+            said = f"after {many:,} lines that may matter only {still} are read"
             self._problem(line, said, last=True)
         parts = take_apart(text[:_LOOKED_TEXT])
         boot = self._boots[-1]

@@ -146,9 +146,7 @@ def predict(
     asked, environment = _asked(given)
     environment = environment if env is None else dict(env)
     if release is not None:
-        effective, rejections, notes = _apply(
-            asked, environment, target, draft, nearest_known(release)
-        )
+        effective, rejections, notes = _apply(asked, environment, target, draft, release)
         return Prediction(
             effective, rejections, notes, release, release.known, depends_on_release=(), readings=()
         )
@@ -232,12 +230,16 @@ def _apply(
     draft: Draft | None,
     release: Release,
 ) -> _Outcome:
-    """Run the rules of one release, in their order, over a copy of the arguments."""
+    """Run the rules of one release, in their order, over a copy of the arguments.
+
+    Of a release that was not read the rules are those of the newest older one.
+    """
+    read = nearest_known(release)
     effective = {
         dest: EffectiveValue(value, value, "explicit", None, "as given")
         for dest, value in asked.items()
     }
-    rejections = _malformed(asked, release)
+    rejections = _malformed(asked, read)
     notes: list[Note] = []
     if asked.get("speculative_algorithm") is None:
         if any(dest.startswith("speculative_") for dest in asked):
@@ -268,7 +270,7 @@ def _apply(
         )
     undecided = False
     for rule in table().rules:
-        if not rule.when or not rule.holds(release) or not rule.concerns(names["algorithm"]):
+        if not rule.when or not rule.holds(read) or not rule.concerns(names["algorithm"]):
             continue
         applies = evaluate(rule.when, names, functions)
         if applies is UNKNOWN:
@@ -286,9 +288,11 @@ def _apply(
             continue
         for dest, expression in rule.set.items():
             value = evaluate(expression, names, functions)
-            if value is UNKNOWN:
-                continue
             assign(names, dest, value)
+            if value is UNKNOWN:
+                if rule.kind == "default" and dest in NUMBERS:
+                    notes.append(Note(rule.id, "info", rule.why, rule.fix))
+                continue
             requested = asked.get(dest)
             if dest in effective and effective[dest].value == value:
                 continue

@@ -18,6 +18,7 @@ from specdebug.sglang import (
     log_events,
     log_line,
     meta_info,
+    request_log,
     rules,
     server_info,
 )
@@ -279,7 +280,7 @@ def _text(text: str) -> Recognised:
 def announces(text: str) -> bool:
     """Whether some line says how an engine fared: a stamped line, or a traceback's last one."""
     for line in text.split("\n", 500)[:500]:
-        parts = log_line.take_apart(line[:4_000])
+        parts = log_line.take_apart(request_log.own_text(line[:4_000]))
         found = log_events.event_of(parts.message) if parts.message else None
         if found is not None and (parts.stamped or _RAISED.search(parts.message)):
             return True

@@ -117,14 +117,23 @@ def names_of(
     else:
         names["target_has_own_draft"] = UNKNOWN if arch is UNKNOWN else arch in lists["own_draft"]
     names["draft_arch"] = names["draft_is_eagle3"] = UNKNOWN
-    names["draft_layers"] = names["draft_block_size"] = None
+    names["draft_layers"] = None
+    names["draft_block_size"] = UNKNOWN
     if draft is not None:
         names["draft_arch"] = draft.architectures[0] if draft.architectures else None
         names["draft_is_eagle3"] = "eagle3" in str(names["draft_arch"]).lower()
         names["draft_layers"] = draft.num_hidden_layers
-        block = draft.raw.get("block_size")
-        names["draft_block_size"] = block if isinstance(block, int) else None
+        names["draft_block_size"] = _block_size(draft)
     return names
+
+
+def _block_size(draft: Draft) -> int | None:
+    """The block a DFLASH draft proposes at once: its own section's size before the top level's
+    (0.5.11 dflash_utils.py:334)."""
+    own = draft.raw.get("dflash_config")
+    block = own.get("block_size") if isinstance(own, Mapping) else None
+    block = draft.raw.get("block_size") if block is None else block
+    return block if isinstance(block, int) and not isinstance(block, bool) else None
 
 
 def _switch(text: str | None) -> bool | None:

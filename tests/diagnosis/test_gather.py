@@ -483,3 +483,19 @@ def test_everything_that_is_wrong_with_the_training_notes_is_named_at_once() -> 
     case = build_case([text("notes.json", fine), text("b.log", COMMAND)])
     assert not any(i.unusable for i in case.inputs)
     assert case.training.val_accuracy == 0.747
+
+
+def test_a_summary_names_what_of_a_table_was_left_out() -> None:
+    table = (
+        b"| batch | A tok/s | B tok/s | accept length | wobble |\n|---|---|---|---|---|\n"
+        b"| 1 | 90 | 60 | 1.6 | 3 |\n"
+    )
+    case = build_case(
+        [Input("a.md", table), Input("b.md", b"| run | tok/s |\n|---|---|\n| a | 9 |")]
+    )
+    first, second = (told.summary for told in case.inputs)
+    assert "cannot be told apart" in first
+    assert "'accept length' is attached to no run" in first
+    assert "column 'wobble' is not understood" in first
+    assert second == "1 run"
+    assert [row.source for row in case.measured] == ["b.md"]  # nothing may be said of A and B

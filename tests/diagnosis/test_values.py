@@ -1,5 +1,9 @@
 """The named figures and what they are called after: who counted them, and from how many drafts."""
 
+from typing import Any
+
+import pytest
+
 from specdebug.diagnosis.diagnose import diagnose
 from specdebug.diagnosis.facts import Input
 from specdebug.diagnosis.gather import build_case
@@ -41,3 +45,55 @@ def test_requests_running_and_waiting_are_named_only_where_the_log_tells_of_them
     assert {"running_requests", "queue_requests"}.isdisjoint(silent)
     told = diagnose(build_case([Input("vllm.log", (engine + VLLM) * 3)])).values
     assert (told["running_requests"], told["queue_requests"]) == (3, 2)
+
+
+def values_of(text: str) -> dict[str, Any]:
+    return dict(diagnose(build_case([Input("pasted.txt", text.encode())])).values)
+
+
+def test_steps_without_topk_leave_the_window_open() -> None:
+    told = "No speculation: 88 tok/s. With MTP (steps 3{}): 61 tok/s and accept length 1.7. bs=1.\n"
+    open_, known = values_of(told.format("")), values_of(told.format(", topk 1"))
+    assert open_["window_candidates"] == [4]
+    assert "effective_draft_tokens" not in open_
+    assert known["effective_draft_tokens"] == 4
+    assert "window_candidates" not in known
+    # Three steps yield four tokens at most, in a tree too.
+    assert open_["ceiling_tok_s"] == known["ceiling_tok_s"] == pytest.approx(143.5, abs=0.1)
+
+
+def test_a_plain_run_of_unknown_load_has_no_step_time() -> None:
+    table = "| run | tok/s |{}\n|---|---|{}\n| baseline | 611.4 |{}\n"
+    open_ = values_of(table.format("", "", ""))
+    assert open_["baseline_tok_s"] == 611.4
+    assert {"running_requests", "baseline_step_ms"}.isdisjoint(open_)
+    known = values_of(table.format(" concurrency |", "---|", " 1 |"))
+    assert (known["running_requests"], known["baseline_step_ms"]) == (1, pytest.approx(1.6356))
+
+
+def test_the_run_behind_the_figures_is_named_where_there_are_several() -> None:
+    rows = b"eagle3 steps=1: output throughput 90 tok/s, accept length 1.7\n"
+    assert "run" not in diagnose(build_case([Input("bench.txt", rows)])).values
+    rows += b"eagle3 steps=3: output throughput 99 tok/s, accept length 2.3\n"
+    values = diagnose(build_case([Input("bench.txt", rows)])).values
+    assert "steps=1" in values["run"]
+    assert values["accept_len"] == 1.7
+
+
+def test_nothing_is_in_force_where_every_release_refuses_the_arguments() -> None:
+    command = b"sglang serve --speculative-algorithm EAGLE3 --speculative-num-draft-tokens 16"
+    values = diagnose(build_case([Input("command.txt", command)])).values
+    assert values["requested_draft_tokens"] == 16
+    assert "effective_draft_tokens" not in values
+    whole = command + b" --speculative-num-steps 3 --speculative-eagle-topk 1"
+    values = diagnose(build_case([Input("command.txt", whole)])).values
+    assert values["effective_draft_tokens"] == 4
+
+
+def test_length_and_rate_are_averaged_over_the_same_lines() -> None:
+    line = "[2026-01-19 11:30:4{}] Decode batch, #running-req: 1, #token: 9, accept len: {}, "
+    line += "accept rate: {}, cuda graph: True, gen throughput (token/s): 90.00, #queue-req: 0\n"
+    log = "".join(line.format(n, "3.00", "0.75") for n in range(3))
+    log += "".join(line.format(n, "1.00", "0.25") for n in range(3, 9))
+    values = diagnose(build_case([Input("server.log", log.encode())])).values
+    assert values["accept_rate"] == pytest.approx(values["accept_len"] / 4, abs=1e-3)

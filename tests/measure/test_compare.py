@@ -115,7 +115,9 @@ def test_repeats_needed_match_the_simulated_table() -> None:
 def test_throughput_splits_exactly_into_acceptance_and_step_time() -> None:
     found = split_throughput(90, 56.8, 1.0, 1.6)
     assert found.throughput == pytest.approx(found.acceptance - found.step_time)
-    assert found.sentence == "throughput -36.9 % = acceptance +60.0 % and step time +153.5 %"
+    assert found.sentence == (
+        "throughput -36.9 %: acceptance +60.0 %, step time +153.5 % (1.60 / 2.54 = 0.63)"
+    )
 
 
 def test_the_interval_names_its_level() -> None:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from specdebug.sglang.bench_prose import client_report, told_by_label
+from specdebug.sglang.bench_prose import client_report
 from specdebug.sglang.benches import BenchRun, read_benches
+from specdebug.sglang.run_names import told_by_label
 
 
 def runs(text: str) -> tuple[BenchRun, ...]:

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specdebug.sglang.bench_tables import is_baseline, value_of
 from specdebug.sglang.benches import BenchReport, read_benches
 from specdebug.sglang.pasted import as_text
+from specdebug.sglang.run_names import is_baseline
+from specdebug.sglang.table_cells import value_of
 
 DATA = Path(__file__).parents[1] / "data" / "sglang"
 

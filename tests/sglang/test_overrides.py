@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from specdebug.sglang.flags import Value, parse_command
 from specdebug.sglang.overrides import Prediction, predict
 from specdebug.sglang.releases import KNOWN, Release
+from specdebug.sglang.rule_words import NUMBERS
 from specdebug.sglang.rules import table
 
 
@@ -72,6 +73,7 @@ BY_RELEASE: list[tuple[str, str, str | None, str, dict[str, Any]]] = [
     ("partial_spec_args_bare_assert", "0.5.9", "0.4.4.post1", "EAGLE", {"topk": 1}),
     ("partial_spec_args_typeerror", "0.5.2", "0.5.1", "EAGLE3", {"steps": 3}),
     ("defaults_standalone_314", "0.5.2", "0.5.1", "STANDALONE", {}),
+    ("defaults_static", "0.4.4.post1", "0.4.5", "EAGLE", {}),
     ("defaults_549_all_arch", "0.4.6", "0.4.7", "EAGLE3", {}),
     ("defaults_deepseek_314", "0.4.7", "0.4.6", "EAGLE", {"target": "DeepseekV3ForCausalLM"}),
     ("defaults_fallback_548", "0.5.7", "0.5.8", "EAGLE3", {}),
@@ -93,7 +95,9 @@ BY_RELEASE: list[tuple[str, str, str | None, str, dict[str, Any]]] = [
     ("spec_v2_off_is_synchronous", "0.5.13", "0.5.14", "EAGLE3", {**CHAIN, "env": {"SGLANG_ENABLE_SPEC_V2": "0"}}),
     ("overlap_disabled_on_cpu", "0.5.17", "0.5.16", "EAGLE3", {**CHAIN, "device": "cpu"}),
     ("pipeline_parallel_prefill_only", "0.5.23", "0.5.22", "EAGLE", {**CHAIN, "pp_size": 2}),
-    ("mixed_chunk_disabled", "0.5.17", "0.5.20", "EAGLE3", {**CHAIN, "enable_mixed_chunk": True}),
+    ("mixed_chunk_disabled", "0.5.18", "0.5.19", "EAGLE3", {**CHAIN, "enable_mixed_chunk": True}),
+    ("mixed_chunk_disabled", "0.5.18", "0.5.19", "DFLASH", {"tokens": 8, "enable_mixed_chunk": True}),
+    ("mixed_chunk_disabled", "0.5.20", None, "STANDALONE", {**CHAIN, "enable_mixed_chunk": True}),
     ("ngram_paged_rejected", "0.5.10.post1", None, "NGRAM", {"page_size": 16, "attention_backend": "fa3"}),
     ("ngram_refuses_dp_attention", "0.5.10.post1", None, "NGRAM", {"enable_dp_attention": True}),
     ("standalone_refuses_dp_attention", "0.5.10.post1", None, "STANDALONE", {**CHAIN, "enable_dp_attention": True}),
@@ -137,6 +141,7 @@ QUIET: list[tuple[str, str, str, dict[str, Any]]] = [
     ("partial_spec_args_bare_assert", "0.5.9", "EAGLE3", {}),
     ("partial_spec_args_typeerror", "0.5.2", "EAGLE3", CHAIN),
     ("defaults_standalone_314", "0.5.2", "STANDALONE", CHAIN),
+    ("defaults_static", "0.4.4.post1", "EAGLE", CHAIN),
     ("defaults_549_all_arch", "0.4.6", "EAGLE3", CHAIN),
     ("defaults_deepseek_314", "0.5.9", "EAGLE3", {"target": "LlamaForCausalLM"}),
     ("defaults_fallback_548", "0.5.7", "EAGLE3", {"target": "DeepseekV3ForCausalLM"}),
@@ -239,6 +244,29 @@ def test_defaults_by_release_and_target() -> None:
     assert window("0.5.9", "KimiK25ForConditionalGeneration") == (3, 1, 4)
     assert window("0.5.9", "LlamaForCausalLM") == (5, 4, 8)
     assert window("0.5.9", "DeepseekV3ForCausalLM") == (3, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("release", "numbers"),
+    [("0.4.3.post2", (5, 8, 64)), ("0.4.3.post4", (5, 4, 8)), ("0.4.4", (5, 4, 8)), ("0.4.4.post1", (5, 4, 8))],
+)  # fmt: skip
+def test_the_oldest_releases_have_fixed_defaults(release: str, numbers: tuple[int, ...]) -> None:
+    effective = run(release, "EAGLE", target=None).effective
+    assert tuple(effective[name].value for name in NUMBERS) == numbers
+    part = run(release, "EAGLE", topk=2, target=None).effective
+    assert [part[name].value for name in NUMBERS] == [5, 2, numbers[2]]
+    assert part["speculative_eagle_topk"].origin == "explicit"
+
+
+def test_a_block_is_as_long_as_the_draft_says_and_unknown_without_its_config() -> None:
+    tokens = "speculative_num_draft_tokens"
+    unknown = run("0.5.11", "DFLASH")
+    assert tokens not in unknown.effective
+    assert "dflash_default_block" in {note.rule for note in unknown.notes}
+    assert run("0.5.11", "DFLASH", draft=Model(("DFlashDraftModel",))).effective[tokens].value == 16
+    for raw in ({"block_size": 8}, {"block_size": 4, "dflash_config": {"block_size": 8}}):
+        told = run("0.5.11", "DFLASH", draft=Model(("DFlashDraftModel",), raw=raw))
+        assert (told.effective[tokens].value, told.effective[tokens].origin) == (8, "default")
 
 
 def test_defaults_for_an_unknown_target_are_left_open_and_say_what_decides() -> None:

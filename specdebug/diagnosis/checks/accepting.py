@@ -11,7 +11,7 @@ from specdebug.diagnosis.decode import (
     line_evidence,
 )
 from specdebug.diagnosis.facts import Boot, Case, Stretch
-from specdebug.diagnosis.figures import Run, speculative_runs
+from specdebug.diagnosis.figures import Run, most_in_a_step, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.diagnosis.profile import profile
 from specdebug.diagnosis.reference import reference_for
@@ -42,7 +42,6 @@ def dead_draft(case: Case) -> Finding | None:
         return _dead(
             f"{run.label}: accept length {run.accept_len:.2f}"
             + (f" over about {run.drafts} drafts" if run.drafts else ""),
-            "",
             run.evidence,
             sure=run.drafts is not None,
         )
@@ -50,9 +49,7 @@ def dead_draft(case: Case) -> Finding | None:
         if p.drafts >= DEAD_DRAFTS and p.accept_len is not None and p.accept_len <= DEAD:
             return _dead(
                 f"{p.source}: accept length {p.accept_len:.2f} over {p.drafts} drafts",
-                "",
                 (Evidence(p.source, p.line, p.text),),
-                sure=True,
             )
     return None
 
@@ -93,31 +90,63 @@ def _dead_stretch(boot: Boot, stretch: Stretch) -> Finding | None:
         return None
     lines, before = found
     lengths = [stretch.accept_len[i] for i in lines]
-    rank = f" on rank {stretch.rank}" if stretch.rank and len(boot.stretches) > 1 else ""
+    others = [s for s in boot.stretches if s is not stretch]
+    dead = sum(dead_run(s, interval_of(boot)) is not None for s in others)
+    rank = f" on rank {stretch.rank}" if stretch.rank and others else ""
+    if dead:
+        rank += f" and likewise on {dead} of the {len(others)} others"
     statement = f"Accept length {max(lengths):.2f} or less in {len(lines)} busy decode lines{rank}"
+    where, fix, settled = ", from the first one on", _FILES, ""
     if before:
+        first = stretch.lines[lines[0]]
         where = (
-            f", after a healthy stretch that ends at line {stretch.lines[lines[0]]}: a poisoned "
-            "state or a change while running, not a wrong checkpoint"
+            f", from line {first} on and after a healthy stretch: a poisoned state or a change "
+            "while running, not a wrong checkpoint"
         )
-    elif rank:
-        where = ": look at this rank's weights and traffic"
-    else:
-        where = ", from the first one on"
+        fix = (
+            f"Restart the server, and look for what happened at {boot.source}:{first}: new "
+            "weights, a loaded adapter, an aborted or retracted request, an error."
+        )
+        settled = AFTER_RESTART
+    elif rank and not dead:
+        where = f" while {_ranks(len(others))}: this rank's weights or state, not the checkpoint"
+        fix = (
+            f"Restart the server and see whether rank {stretch.rank} is the dead one again; take "
+            "its GPU and node out of service if it is. Never average over the ranks."
+        )
+        settled = AFTER_RESTART
     evidence = (line_evidence(boot, stretch, lines[0]), line_evidence(boot, stretch, lines[-1]))
-    return _dead(statement, where, evidence, sure=True)
+    return _dead(f"{statement}{where}", evidence, fix, settled)
 
 
-def _dead(statement: str, where: str, evidence: tuple[Evidence, ...], sure: bool) -> Finding:
+# What tells a state that was spoilt while running from files that were wrong from the start.
+AFTER_RESTART = "decode lines after a restart with the same files"
+_FILES = (
+    "Check in this order: algorithm EAGLE3 for an EAGLE-3 draft, tensors missing from the "
+    "checkpoint, the vocabulary map, the captured layers."
+)
+
+
+def _ranks(count: int) -> str:
+    return "the other rank accepts" if count == 1 else f"the {count} others accept"
+
+
+def _dead(
+    statement: str,
+    evidence: tuple[Evidence, ...],
+    fix: str = _FILES,
+    settled: str = "",
+    *,
+    sure: bool = True,
+) -> Finding:
     return Finding(
         "dead-draft",
         "critical",
         "certain" if sure else "likely",
-        f"{statement}{where}: no draft token is accepted.",
+        f"{statement}: no draft token is accepted.",
         evidence,
-        "Check in this order: algorithm EAGLE3 for an EAGLE-3 draft, tensors missing from the "
-        "checkpoint, the vocabulary map, the captured layers.",
-        "" if sure else "the number of verifications behind the figure",
+        fix,
+        settled if sure else "the number of verifications behind the figure",
     )
 
 
@@ -281,11 +310,11 @@ def degenerate_output(case: Case) -> Finding | None:
                 "Measure acceptance on prompts whose answers do not loop.",
             )
     for run in speculative_runs(case):
-        if run.accept_len is None or not run.num_steps:
+        most = most_in_a_step(run)
+        if run.accept_len is None or most is None or most < 2:
             continue
-        if not run.chain and run.num_steps < 2:
+        if not run.chain and run.num_steps and run.num_steps < 2:
             continue  # one of several first tokens is often right
-        most = run.most or run.num_steps + 1
         if run.accept_len <= 0.95 * most or (run.drafts is not None and run.drafts < 50):
             continue
         return Finding(

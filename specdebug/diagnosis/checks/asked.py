@@ -1,9 +1,6 @@
-"""Checks of what was asked against what is in force: overrides, defaults, refusals."""
+"""Checks of steps, topk, draft tokens and algorithm: asked against what is in force."""
 
 from __future__ import annotations
-
-import json
-from typing import Any
 
 from specdebug.diagnosis.arguments import (
     DRAFT_TOKENS,
@@ -196,101 +193,23 @@ def _per_formula(found: dict[str, tuple[int, ...]]) -> list[tuple[str, str]]:
     return [(formula, " or ".join(map(str, windows))) for formula, windows in found.items()]
 
 
-# Values the engine rewrites by design without changing what is measured.
-_HARMLESS = {
-    DRAFT_TOKENS,
-    "model_path",
-    "tokenizer_path",
-    "served_model_name",
-    "host",
-    "port",
-    "random_seed",
-    "log_level",
-    "device",
-    "speculative_draft_model_path",
-    "model",
-    "nccl_port",
-    "dist_init_addr",
-    "config",
-}
-
-
-def _same(asked: Any, effective: Any) -> bool:
-    if asked == effective:
-        return True
-    try:
-        return float(asked) == float(effective)
-    except (TypeError, ValueError):
-        pass
-    for one, other in ((asked, effective), (effective, asked)):
-        if isinstance(one, str) and not isinstance(other, str):
-            try:
-                if json.loads(one) == other:
-                    return True
-            except ValueError:
-                pass
-            if isinstance(other, list | tuple) and [str(v) for v in other] == one.split():
-                return True
-    text = str(asked).strip().lower(), str(effective).strip().lower()
-    return text[0] == text[1] or text == ("nextn", "eagle")
-
-
-def argument_overridden(case: Case) -> Finding | None:
-    """Any other asked value that differs from the effective one."""
-    differing: list[str] = []
-    evidence: list[Evidence] = []
-    confidence: Confidence = "certain"
-    for setup in setups(case):
-        if setup.launch is None or setup.engine == "vllm":
-            continue
-        guess = prediction(setup)
-        for key, fact in setup.launch.requested.items():
-            if key in _HARMLESS or fact.value is None:
-                continue
-            logged = setup.logged(key)
-            if logged is not None:
-                unset = logged.value is None and str(fact.value).lower() in ("auto", "none", "")
-                if not unset and not _same(fact.value, logged.value):
-                    differing.append(f"{key} {fact.value} became {logged.value}")
-                    evidence += [fact.evidence(), logged.evidence()]
-                continue
-            value = guess.changed.get(key) if guess is not None else None
-            if value is not None and guess is not None and key not in guess.depends_on_release:
-                if _same(fact.value, value.value):
-                    continue
-                differing.append(f"{key} {fact.value} will become {value.value} ({value.why})")
-                evidence.append(fact.evidence())
-                confidence = "likely"
-    if not differing:
-        return None
-    return Finding(
-        "argument-overridden",
-        "medium",
-        confidence,
-        "Asked and effective arguments differ: " + "; ".join(dict.fromkeys(differing)) + ".",
-        tuple(dict.fromkeys(evidence)),
-        "Ask for the value that is wanted and allowed, or report the effective value with every "
-        "figure.",
-        "" if confidence == "certain" else "the server_args line of the log",
-    )
+# Rules whose defaults are the same for every target.
+_WHATEVER_TARGET = ("defaults_static", "defaults_549_all_arch", "defaults_standalone_314")
 
 
 def defaults_chosen(case: Case) -> Finding | None:
-    """num_steps, topk and draft tokens all left to the engine."""
+    """num_steps, topk and draft tokens all left to the engine, or the block of a block drafter."""
     for setup in setups(case):
-        if setup.launch is None or setup.algorithm not in CHAIN_ALGORITHMS:
-            continue
-        if setup.engine == "vllm" or any(setup.asked(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)):
-            continue
-        numbers = [setup.number(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)]
-        if all(n is not None for n in numbers):
-            steps, topk, tokens = numbers
-            said = f"this one chooses num_steps {steps}, topk {topk}, draft tokens {tokens}"
-            sure = setup.logged(NUM_STEPS) is not None or case.target is not None
-            settle = "" if sure else "the target's config.json: its architecture decides"
+        if setup.launch is None or setup.engine == "vllm" or setup.launch.engine == FRAGMENT:
+            continue  # of a command that is known in part nobody knows what it left out
+        if setup.algorithm == "DFLASH":
+            said, settle = _block_chosen(case, setup)
+        elif setup.algorithm in CHAIN_ALGORITHMS:
+            said, settle = _numbers_chosen(case, setup)
         else:
-            said = "which ones depends on the release (5/4/8 or 3/1/4)"
-            settle = "the server_args line of the log, or the engine's release"
+            continue
+        if not said:
+            continue
         return Finding(
             "defaults-chosen",
             "info",
@@ -304,6 +223,41 @@ def defaults_chosen(case: Case) -> Finding | None:
             settle,
         )
     return None
+
+
+def _numbers_chosen(case: Case, setup: Setup) -> tuple[str, str]:
+    """What the release makes of no number at all, and what would settle it; ("", "") if given."""
+    if any(setup.asked(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)):
+        return "", ""
+    numbers = [setup.number(k) for k in (NUM_STEPS, TOPK, DRAFT_TOKENS)]
+    guess = prediction(setup)
+    if all(n is not None for n in numbers):
+        steps, topk, tokens = numbers
+        said = f"this one chooses num_steps {steps}, topk {topk}, draft tokens {tokens}"
+        chosen = guess.effective.get(NUM_STEPS) if guess is not None else None
+        fixed = chosen is not None and chosen.rule in _WHATEVER_TARGET
+        sure = setup.logged(NUM_STEPS) is not None or case.target is not None or fixed
+        return said, "" if sure else "the target's config.json: its architecture decides"
+    known = release_knowledge(setup).release
+    if known is not None:
+        said = f"which ones {known} chooses depends on the target's architecture (5/4/8 or 3/1/4)"
+        return said, "the target's config.json, or the server_args line of the log"
+    said = "which ones depends on the release (5/4/8 or 3/1/4)"
+    return said, "the server_args line of the log, or the engine's release"
+
+
+def _block_chosen(case: Case, setup: Setup) -> tuple[str, str]:
+    """The block length that nobody asked for, and what would settle it; ("", "") if asked."""
+    if setup.asked(DRAFT_TOKENS) or setup.asked("speculative_dflash_block_size"):
+        return "", ""
+    tokens = setup.number(DRAFT_TOKENS)
+    rule = "the block size of the draft's config, 16 where it names none"
+    if tokens is not None:
+        return f"a block has {tokens} draft tokens ({rule})", ""
+    return (
+        f"a block has as many draft tokens as {rule}",
+        "the draft's config.json, or the server_args line of the log",
+    )
 
 
 _EAGLE3_NAME = regex(r"(?i)eagle-?_?3(?![\d.])")

@@ -105,11 +105,17 @@ def speculation_cannot_win(case: Case) -> Finding | None:
             f"is an accept length of {needed:.2f}, above the {run.most} a step can yield: even "
             f"a perfect draft reaches {top:.0f} tok/s of {base.tok_s:.4g}.",
             (*base.evidence, *run.evidence),
-            "Cut the cost of a step first (see step-overhead-unexplained); more draft steps raise "
+            "Cut the cost of a step first" + _how_much_is_fixed(case) + "; more draft steps raise "
             "the ceiling and the cost.",
             "the same client and load for both runs",
         )
     return None
+
+
+def _how_much_is_fixed(case: Case) -> str:
+    if step_overhead_unexplained(case) is not None:
+        return " (see step-overhead-unexplained)"
+    return "" if cost(case) else ", of which a run at another num_steps shows the fixed part"
 
 
 def below_break_even(case: Case) -> Finding | None:

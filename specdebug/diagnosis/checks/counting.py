@@ -16,6 +16,7 @@ from specdebug.diagnosis.decode import (
     rate_windows,
     window_reading,
 )
+from specdebug.diagnosis.doubts import doubts
 from specdebug.diagnosis.facts import Boot, Case
 from specdebug.diagnosis.figures import Run, baseline, runs, speculative_runs
 from specdebug.diagnosis.findings import Evidence, Finding
@@ -198,7 +199,7 @@ def accept_rate_not_comparable(case: Case) -> Finding | None:
             )
     strict = {NEW_RATE, "accepted / drafted (per request)"}
     if len(formulas) < 2 or (set(formulas) <= strict):
-        return None
+        return _not_of_this_release(case)
     return Finding(
         "accept-rate-not-comparable",
         "info",
@@ -208,3 +209,23 @@ def accept_rate_not_comparable(case: Case) -> Finding | None:
         tuple(e for group in formulas.values() for e in group),
         "Compare accept lengths, never rates.",
     )
+
+
+def _not_of_this_release(case: Case) -> Finding | None:
+    """Rates by a definition that is not the noted release's: one of the two is another's."""
+    for doubt in doubts(case):
+        if doubt.reading is None:
+            continue
+        own = NEW_RATE if OLD_RATE in doubt.reading.by_formula else OLD_RATE
+        return Finding(
+            "accept-rate-not-comparable",
+            "medium",
+            "likely",
+            f"Release {doubt.release} is noted, but {doubt.said}; by {own}, the noted release's "
+            "own, they fit no window. Either the noted release is wrong or the log is of another "
+            "server: what hangs on the release holds for the one that is right.",
+            (doubt.noted, *doubt.reading.evidence),
+            "Note the release that printed this log.",
+            "the version in /server_info of the server that printed the log",
+        )
+    return None

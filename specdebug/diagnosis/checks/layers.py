@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from specdebug.diagnosis.arguments import draft_config, setups
+from specdebug.diagnosis.checks import vllm_layers
 from specdebug.diagnosis.checks.capture import (
     OLDEST,
     Layers,
@@ -17,11 +18,15 @@ from specdebug.eagle import aux_layers
 from specdebug.eagle.aux_layers import Capture
 from specdebug.eagle.draft_config import DraftConfig
 
+_TRAINED = ", which are those of the training"
+
 
 def aux_layer_mismatch(case: Case) -> Finding | None:
     """The captured layers are not the trained ones; needs the training side."""
     layers, features = layers_of(case), case.training.features
-    if layers is None or features is None or not layers.by_release:
+    if layers is None:
+        return vllm_layers.mismatch(case)
+    if features is None or not layers.by_release:
         return None
     trained = aux_layers.normal(features)
     captures = [(a, b, c) for a, b, c in layers.by_release if not c.not_capturable]
@@ -65,7 +70,9 @@ def _one(index: int | None) -> str:
 def aux_layer_convention(case: Case) -> Finding | None:
     """The same file means other layers on another release, or is written for another framework."""
     layers = layers_of(case)
-    if layers is None or layers.ids is None or not layers.by_release:
+    if layers is None:
+        return vllm_layers.convention(case)
+    if layers.ids is None or not layers.by_release:
         return None
     features = case.training.features
     readings = [
@@ -76,22 +83,25 @@ def aux_layer_convention(case: Case) -> Finding | None:
     evidence = tuple(ids_evidence(case, layers))
     distinct = {c.hidden_states_indices for _, _, c in layers.everywhere}
     if len(distinct) > 1:
+        # A range of releases within which the ids mean one thing is as good as the release itself.
         settled = (
             "the training side: which layers were fed"
             if features is None
             else "the engine's release"
-            if layers.knowledge.release is None
+            if layers.capture is None
             else ""
         )
+        told = ""
+        if layers.capture is not None and layers.knowledge.release is None:
+            told = f" The log is of {layers.knowledge}."
         fix = "Pin the release beside the draft, and write the ids for that release."
-        newest = layers.everywhere[-1][1]
-        if features is not None:
-            fix += f" {advice(case, layers, newest)}"
+        if features is not None and not _as_trained(case, layers.capture):
+            fix += f" {advice(case, layers, layers.everywhere[-1][1])}"
         return Finding(
             "aux-layer-convention",
-            "info" if features is not None and layers.knowledge.release else "medium",
+            "info" if features is not None and layers.capture is not None else "medium",
             "certain" if layers.architecture_from == "target config" else "likely",
-            f"Ids {list(layers.ids)} name other layers by release: " + "; ".join(readings) + ".",
+            f"Ids {list(layers.ids)} name other layers by release: {'; '.join(readings)}.{told}",
             evidence,
             fix,
             settled,
@@ -146,24 +156,27 @@ def _served(capture: Capture | None) -> str:
     return named(capture.hidden_states_indices) if capture else "2, n//2 and n-3"
 
 
-def _no_ids(case: Case, draft: DraftConfig, capture: Capture | None) -> Finding:
-    """No ids anywhere: right for a draft that was trained on the engine's default."""
+def _as_trained(case: Case, capture: Capture | None) -> bool:
     features = case.training.features
-    right = (
+    return (
         capture is not None
         and features is not None
         and aux_layers.normal(features) == capture.hidden_states_indices
     )
+
+
+def _no_ids(case: Case, draft: DraftConfig, capture: Capture | None) -> Finding:
+    """No ids anywhere: right for a draft that was trained on the engine's default."""
+    right = _as_trained(case, capture)
     told = "no eagle_config.eagle_aux_hidden_state_layer_ids"
     if draft.aux_source == "malformed":
         told = f"{draft.aux_key} is no list of layer numbers"
-    as_trained = ", which are those of the training" if right else ""
     return Finding(
         "aux-layers-defaulted",
-        "info" if right or features is None else "high",
+        "info" if right or case.training.features is None else "high",
         "certain",
         "The draft config names no layers that the engine can read, so it captures its default, "
-        f"the inputs of layers {_served(capture)}{as_trained}.",
+        f"the inputs of layers {_served(capture)}{_TRAINED if right else ''}.",
         (Evidence(_source(case), None, told),),
         "Write eagle_config.eagle_aux_hidden_state_layer_ids explicitly.",
         "" if right else "the training side: which layers were fed",
@@ -175,33 +188,45 @@ def _ids_elsewhere(
 ) -> Finding:
     """Ids under another key, where the engine does not look."""
     written = draft.written_aux_layer_ids or ()
-    meant = (
-        aux_layers.captured(
-            written, layers.num_layers, layers.architecture, layers.by_release[-1][1]
-        )
-        if layers is not None and layers.by_release and capture is not None
-        else None
-    )
+    meant = None
+    if layers is not None and layers.by_release and capture is not None:
+        last = layers.by_release[-1][1]
+        meant = aux_layers.captured(written, layers.num_layers, layers.architecture, last)
     same = (
         capture is not None
         and meant is not None
         and meant.hidden_states_indices == capture.hidden_states_indices
     )
-    found = f"Layer ids {list(written)} stand under {draft.aux_key} ({draft.aux_source}), where "
+    right = _as_trained(case, capture)
     served = _served(capture)
     ends = (
         f"the engine does not look; its default captures the same layers, {served}."
         if same
-        else f"the engine does not look: it captures its default, the inputs of layers {served}."
+        else f"the engine does not look: it captures its default, the inputs of layers {served}"
+        f"{_TRAINED if right else ''}."
     )
     return Finding(
         "aux-layers-defaulted",
-        "info" if same else "high",
+        "info" if same or right else "high",
         "certain",
-        found + ends,
+        f"Layer ids {list(written)} stand under {draft.aux_key} ({draft.aux_source}), where {ends}",
         (Evidence(_source(case), None, f"{draft.aux_key}: {list(written)}"),),
-        "Move them to eagle_config.eagle_aux_hidden_state_layer_ids"
-        + (" all the same." if same else "."),
+        _where_to_write(case, layers, meant, same),
+    )
+
+
+def _where_to_write(case: Case, layers: Layers | None, meant: Capture | None, same: bool) -> str:
+    """What to write where the engine looks; an id may mean another layer there than it was meant
+    for, so trained layers are named in the release's own way."""
+    key = "eagle_config.eagle_aux_hidden_state_layer_ids"
+    if layers is not None and layers.by_release and case.training.features is not None:
+        release = layers.knowledge.release or layers.by_release[-1][1]
+        return f"Name the trained layers in {key}. {advice(case, layers, release)}"
+    if meant is None or same:
+        return f"Move them to {key}{' all the same' if same else ''}."
+    return (
+        f"Move them to {key} if the draft was trained on the inputs of layers "
+        f"{named(meant.hidden_states_indices)}: that is what they capture there."
     )
 
 
@@ -218,12 +243,17 @@ def _ids_not_read(case: Case) -> Finding | None:
     ids = layers.ids or ()
     meant = aux_layers.captured(ids, layers.num_layers, layers.architecture, OLDEST)
     same = capture is not None and meant.inputs_of_layers == capture.inputs_of_layers
+    right = _as_trained(case, capture)
+    fix = f"Serve with {OLDEST} or newer."
+    if case.training.features is not None:
+        fix += f" {advice(case, layers, OLDEST)}"
+    told = ", which is what they mean" if same else _TRAINED if right else ""
     return Finding(
         "aux-layers-defaulted",
-        "info" if same else "high",
+        "info" if same or right else "high",
         "certain",
         f"{str(layers.knowledge).capitalize()} does not read the ids {list(ids)}: it captures the "
-        f"inputs of layers {_served(capture)}{', which is what they mean' if same else ''}.",
+        f"inputs of layers {_served(capture)}{told}.",
         tuple(ids_evidence(case, layers)),
-        f"Serve with {OLDEST} or newer.",
+        fix,
     )

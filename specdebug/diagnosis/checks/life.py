@@ -107,6 +107,23 @@ def _deaths(boot: Boot) -> list[Notice]:
     return found
 
 
+_EXCEPTIONS = ("exception", "error-message", "aux-capture", "missing-model")
+
+
+def _after_death(boot: Boot, first: Notice) -> str:
+    """Where to look for the cause: at an exception, at what is said above, outside of the log."""
+    if any(n.kind in _EXCEPTIONS for n in boot.notices):
+        return "Read the first exception of the log: later lines are its consequences."
+    above = [n for n in boot.notices if n.kind in ("watchdog", "out-of-memory", "port-in-use")]
+    for n in above:
+        if n.line is not None and n.line < (first.line or 0):
+            return f"It followed the {n.kind} at {n.source}:{n.line}: that comes first."
+    return (
+        "The log holds no exception: read the standard error of the process, and the system's log "
+        "of that time."
+    )
+
+
 def server_died(case: Case) -> Finding | None:
     """An exception, a dead rank or a failed child; exit code -9 alone is none of them."""
     for boot in case.boots:
@@ -135,7 +152,7 @@ def server_died(case: Case) -> Finding | None:
                 for n in ([first, last] if last is not None else deaths[:2])
                 if n is not None
             ),
-            "Read the first exception of the log: later lines are its consequences.",
+            _after_death(boot, first),
         )
     code = case.exit_code
     if code is not None and str(code) not in _CLEAN_EXIT:

@@ -3,9 +3,11 @@ from typing import Any
 
 import pytest
 
+from specdebug.diagnosis import needs
 from specdebug.diagnosis.checks import accepting as checks
 from specdebug.diagnosis.checks import drift
 from specdebug.diagnosis.facts import Case, Measured, Positions, ServerState, Training
+from specdebug.diagnosis.missing import most_valuable
 
 
 def by_position(*rates: float, drafts: int = 2000, length: float | None = None) -> Positions:
@@ -36,7 +38,14 @@ def test_death_after_health_points_at_a_poisoned_state_and_is_no_decay(make: Any
     case = make.case(boots=[make.boot(make.stretch(lengths, tokens=tokens))])
     found = checks.dead_draft(case)
     assert found is not None
-    assert "healthy stretch" in found.statement
+    assert "from line 120 on and after a healthy stretch" in found.statement
+    # What was ruled out is not advised.
+    assert "server.log:120" in found.fix
+    assert "vocabulary map" not in found.fix
+    assert found.settled_by == checks.AFTER_RESTART
+    gap = most_valuable(case, [found])
+    assert gap is not None
+    assert gap.input == checks.AFTER_RESTART
     assert drift.acceptance_decays(case) is None
 
 
@@ -45,6 +54,16 @@ def test_a_dead_rank_is_named(make: Any) -> None:
     found = checks.dead_draft(make.case(boots=[make.boot(*ranks)]))
     assert found is not None
     assert "DP1" in found.statement
+    assert "rank DP1 is the dead one again" in found.fix
+    assert "vocabulary map" not in found.fix
+
+
+def test_ranks_that_are_all_dead_share_their_files(make: Any) -> None:
+    ranks = [make.stretch([1.0] * 10, rank=f"DP{n}") for n in range(3)]
+    found = checks.dead_draft(make.case(boots=[make.boot(*ranks)]))
+    assert found is not None
+    assert "likewise on 2 of the 2 others, from the first one on" in found.statement
+    assert "vocabulary map" in found.fix
 
 
 def test_a_cold_beginning_is_no_dead_draft(make: Any) -> None:
@@ -194,6 +213,20 @@ def test_ranks_further_apart_than_13_to_10_are_uneven(make: Any) -> None:
     assert "DP0 1.7" in found.statement
     assert drift.acceptance_uneven(ranks(2.4, 2.8, 2.6)) is None
     assert drift.acceptance_uneven(ranks(2.4)) is None
+
+
+def test_the_window_that_the_rates_tell_is_held_against_the_accept_length(make: Any) -> None:
+    def excerpt(length: float, **more: Any) -> Any:
+        return make.case(boots=[make.boot(make.stretch([length] * 20, **more))])
+
+    found = checks.degenerate_output(excerpt(3.97, window=4))
+    assert found is not None
+    assert "of at most 4" in found.statement
+    assert needs.acceptance_and_window(excerpt(3.97, window=4)) is None
+    assert checks.degenerate_output(excerpt(3.2, window=4)) is None
+    # Without rates nothing tells the window, and the check says what it lacks.
+    assert checks.degenerate_output(excerpt(3.97)) is None
+    assert needs.acceptance_and_window(excerpt(3.97)) == "draft tokens in force"
 
 
 def test_nearly_full_windows_look_degenerate(make: Any) -> None:

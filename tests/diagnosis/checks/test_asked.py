@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from specdebug.diagnosis.checks import asked as checks
-from specdebug.diagnosis.checks import refused
+from specdebug.diagnosis.checks import differing, refused
 from specdebug.diagnosis.facts import Measured
 
 WARNING = (
@@ -134,7 +134,7 @@ def test_another_value_that_the_engine_changed_is_named(make: Any) -> None:
         requested=make.asked(page_size=16),
         boots=[make.boot(args=make.args(page_size=64))],
     )
-    found = checks.argument_overridden(case)
+    found = differing.argument_overridden(case)
     assert found is not None
     assert "page_size 16 became 64" in found.statement
 
@@ -146,7 +146,7 @@ def test_equal_values_in_other_spellings_are_no_override(make: Any) -> None:
             make.boot(args=make.args(mem_fraction_static=0.85, cuda_graph_bs=[1, 2, 4], tp_size=8))
         ],
     )
-    assert checks.argument_overridden(case) is None
+    assert differing.argument_overridden(case) is None
 
 
 def test_omitted_arguments_are_named_as_defaults(make: Any) -> None:
@@ -183,6 +183,41 @@ def test_a_published_models_name_tells_its_class_and_so_its_defaults(
     assert found is not None
     assert (f"draft tokens {tokens}" in found.statement) == (tokens is not None)
     assert found.settled_by
+
+
+def test_with_the_release_known_the_target_is_what_decides_the_defaults(make: Any) -> None:
+    requested = make.asked(None, None, None)
+    found = checks.defaults_chosen(make.case(requested=requested, engine_version="0.5.12"))
+    assert found is not None
+    assert "0.5.12 chooses depends on the target's architecture" in found.statement
+    assert "release" not in found.settled_by
+    found = checks.defaults_chosen(make.case(requested=requested))
+    assert found is not None
+    assert "the engine's release" in found.settled_by
+
+
+def test_defaults_that_are_the_same_for_every_target_are_certain(make: Any) -> None:
+    requested = make.asked(None, None, None, speculative_algorithm="EAGLE")
+    found = checks.defaults_chosen(make.case(requested=requested, engine_version="0.4.4.post1"))
+    assert found is not None
+    assert "num_steps 5, topk 4, draft tokens 8" in found.statement
+    assert (found.confidence, found.settled_by) == ("certain", "")
+
+
+def test_the_block_of_a_block_draft_is_told_by_its_config_and_open_without(make: Any) -> None:
+    requested = make.asked(None, None, None, speculative_algorithm="DFLASH")
+    open_one = checks.defaults_chosen(make.case(requested=requested, engine_version="0.5.11"))
+    assert open_one is not None
+    assert "the block size of the draft's config, 16 where it names none" in open_one.statement
+    assert "the draft's config.json" in open_one.settled_by
+    config = {"architectures": ["DFlashDraftModel"], "block_size": 8}
+    told = checks.defaults_chosen(
+        make.case(requested=requested, engine_version="0.5.11", draft_config=config)
+    )
+    assert told is not None
+    assert "8 draft tokens" in told.statement
+    given = make.asked(None, None, 16, speculative_algorithm="DFLASH")
+    assert checks.defaults_chosen(make.case(requested=given, engine_version="0.5.11")) is None
 
 
 def test_given_arguments_are_no_defaults(make: Any) -> None:

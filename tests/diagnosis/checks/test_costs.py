@@ -29,7 +29,7 @@ def test_a_loss_beyond_noise_is_named_and_split(make: Any) -> None:
     found = checks.slower_than_baseline(make.case(runs=pair(56.8, 1.6, 1)))
     assert found is not None
     assert "-36.9 %" in found.statement
-    assert "acceptance +60.0 % and step time +153.5 %" in found.statement
+    assert "acceptance +60.0 %, step time +153.5 % (1.60 / 2.54 = 0.63)" in found.statement
     assert "assumed spread" in found.settled_by
 
 

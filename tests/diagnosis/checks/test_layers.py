@@ -1,4 +1,7 @@
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from specdebug.diagnosis.checks import layers as checks
 from specdebug.diagnosis.facts import Training
@@ -59,6 +62,26 @@ def test_ids_that_change_their_meaning_by_release_are_named(make: Any) -> None:
     assert "training" in found.settled_by
 
 
+@pytest.mark.parametrize(
+    ("bounds", "severity", "settled"),
+    [
+        (("0.5.13", None), "info", ""),
+        ((None, "0.5.9"), "info", ""),
+        (("0.5.9", "0.5.14"), "medium", "the engine's release"),
+    ],
+)
+def test_a_range_of_releases_that_agree_settles_the_convention(
+    make: Any, bounds: tuple[str | None, str | None], severity: str, settled: str
+) -> None:
+    boot = make.boot(notices=[("argument-warning", "spec v2")])
+    boot = replace(boot, release_from=bounds[0], release_until=bounds[1])
+    case = kimi(make, [2, 30, 58], None, training=Training(features=(2, 30, 58)), boots=[boot])
+    found = checks.aux_layer_convention(case)
+    assert found is not None
+    assert (found.severity, found.settled_by) == (severity, settled)
+    assert ("The log is of a release" in found.statement) == (severity == "info")
+
+
 def test_ids_that_begin_with_one_mean_the_same_everywhere(make: Any) -> None:
     assert checks.aux_layer_convention(kimi(make, [1, 29, 57], "0.5.12")) is None
 
@@ -109,6 +132,43 @@ def test_ids_at_top_level_that_equal_the_default_do_no_harm(make: Any) -> None:
     assert found is not None
     assert found.severity == "info"
     assert "same layers" in found.statement
+
+
+def test_ids_at_top_level_of_a_draft_that_was_trained_on_the_default_are_a_note(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_aux_hidden_state_layer_ids=[2, 30, 58])
+    case = make.case(
+        draft_config=draft,
+        target_config=make.kimi_target,
+        engine_version="0.5.9",
+        training=Training(features=(2, 30, 58)),
+    )
+    found = checks.aux_layers_defaulted(case)
+    assert found is not None
+    assert found.severity == "info"
+    assert "those of the training" in found.statement
+    # Written there as they are, they would capture layers 3, 31 and 59.
+    assert "write [1, 29, 57]" in found.fix
+    assert "Move them" not in found.fix
+
+
+def test_where_ids_are_moved_to_they_are_said_to_mean_other_layers(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_aux_hidden_state_layer_ids=[2, 30, 58])
+    case = make.case(draft_config=draft, target_config=make.kimi_target, engine_version="0.5.9")
+    found = checks.aux_layers_defaulted(case)
+    assert found is not None
+    assert "trained on the inputs of layers [3, 31, 59]" in found.fix
+    alone = checks.aux_layers_defaulted(make.case(draft_config=draft))
+    assert alone is not None
+    assert alone.fix.startswith("Move them to eagle_config")
+    assert "all the same" not in alone.fix
+
+
+def test_before_049_a_draft_trained_on_the_default_layers_is_served_rightly(make: Any) -> None:
+    case = kimi(make, [5, 29, 50], "0.4.8", training=Training(features=(2, 30, 58)))
+    found = checks.aux_layers_defaulted(case)
+    assert found is not None
+    assert found.severity == "info"
+    assert "write [1, 29, 57]" in found.fix
 
 
 def test_absent_ids_are_a_note_and_given_ones_nothing(make: Any) -> None:

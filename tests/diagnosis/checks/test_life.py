@@ -81,6 +81,28 @@ def test_an_exit_code_of_minus_nine_alone_is_no_death(make: Any) -> None:
     assert life.server_died(case) is None
 
 
+DIED = ("child-died", "Received sigquit from a child process.")
+HUNG = ("watchdog", "scheduler watchdog timeout (self.watchdog_timeout=300)")
+FAILED = ("exception", TRACEBACK + "AssertionError: no")
+
+
+@pytest.mark.parametrize(
+    ("notices", "advice"),
+    [
+        ([HUNG, DIED], "It followed the watchdog at server.log:50"),
+        ([DIED, HUNG], "holds no exception"),
+        ([DIED], "holds no exception"),
+        ([HUNG, FAILED, DIED], "first exception"),
+    ],
+)
+def test_where_to_look_after_a_death_depends_on_what_the_log_holds(
+    make: Any, notices: list[tuple[str, str]], advice: str
+) -> None:
+    found = life.server_died(make.case(boots=[make.boot(notices=notices)]))
+    assert found is not None
+    assert advice in found.fix
+
+
 @pytest.mark.parametrize(
     ("code", "dies"), [(0, False), (-15, False), (137, False), (1, True), (2, True)]
 )
