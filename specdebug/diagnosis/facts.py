@@ -133,7 +133,8 @@ class Boot:
 
     excerpt: the start-up lines are not in the file, so nothing follows from a line being absent.
     effective: the engine's own argument list, after it resolved them. release: named by the log;
-    release_from, release_until: bounds by what only some releases print, None where open.
+    release_from, release_until: bounds by what only some releases print, None where open. heading:
+    the words of a person above an excerpt that tell it from the next, "" where there are none.
     """
 
     source: str
@@ -147,6 +148,7 @@ class Boot:
     release_until: str | None = None
     ready: bool = False
     engine: str = "sglang"
+    heading: str = ""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,7 +107,8 @@ def _boot_run(setup: Setup) -> Run | None:
     steps = setup.number(NUM_STEPS)
     starts = sum(1 for b in setup.case.boots if b.source == boot.source)
     name = PurePath(boot.source).name
-    label = name if starts == 1 else f"{name}, start at line {boot.line}"
+    part = boot.heading or f"start at line {boot.line}"
+    label = name if starts == 1 else f"{name}, {part}"
     return Run(
         label=label,
         speculative=whole.speculative,

@@ -11,7 +11,7 @@ from specdebug.diagnosis.content import Unusable
 from specdebug.diagnosis.facts import Boot, Input, Stretch
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, counted
-from specdebug.diagnosis.release_parts import by_release
+from specdebug.diagnosis.headed_parts import by_heading
 from specdebug.sglang import vllm
 from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.recognise import announces
@@ -34,7 +34,7 @@ def read_log(found: Gathered, given: Input) -> str:
     small = content.small_text(given)
     if small is not None:
         small = without_records(small)  # what a user asks is nobody's word on this server
-    parts = by_release(small, given.name) if small is not None else []
+    parts = by_heading(small, given.name) if small is not None else []
     boots = parts or log_rows.boots(log, given.name)
     boots = _with_texts(_with_extra(boots, given.name, small), small)
     if not boots:
@@ -117,7 +117,7 @@ def read_pasted_log(found: Gathered, name: str, text: str) -> int:
         return 0
     from specdebug.sglang import logs
 
-    read = by_release(text, name) or log_rows.boots(logs.read_log(io.StringIO(text), name), name)
+    read = by_heading(text, name) or log_rows.boots(logs.read_log(io.StringIO(text), name), name)
     boots = [b for b in read if b.stretches or b.effective or failed]
     found.boots += boots
     return sum(len(s) for b in boots for s in b.stretches)

@@ -8,7 +8,7 @@ from typing import Any
 from specdebug.diagnosis import bench_rows, convert
 from specdebug.diagnosis.gather_json import PASTED, read_answers
 from specdebug.diagnosis.gathered import Gathered
-from specdebug.diagnosis.release_parts import headed_releases
+from specdebug.diagnosis.headed_parts import headed_releases
 from specdebug.sglang import benches, flags
 from specdebug.sglang.pasted import json_values
 from specdebug.sglang.recognise import goes_on, of_value

@@ -152,7 +152,8 @@ def several_boots(case: Case) -> Finding | None:
     """One file holds more than one server start."""
     by_source: dict[str, list[Boot]] = {}
     for boot in case.boots:
-        by_source.setdefault(boot.source, []).append(boot)
+        if not boot.heading:  # somebody has told these apart already
+            by_source.setdefault(boot.source, []).append(boot)
     for source, boots in by_source.items():
         if len(boots) < 2:
             continue

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from specdebug.diagnosis.case import Input, build_case
 from specdebug.diagnosis.diagnose import diagnose
 from specdebug.diagnosis.facts import Case
-from specdebug.diagnosis.release_parts import by_release, headed_releases
+from specdebug.diagnosis.headed_parts import by_heading, headed_releases
 from specdebug.sglang.releases import Release
 
 LINE = (
@@ -44,7 +46,7 @@ def test_lines_under_different_releases_are_different_starts() -> None:
 
 
 def test_numbers_of_lines_stay_those_of_the_paste() -> None:
-    boots = by_release(f"0.5.10:\n{OLD}0.5.11:\n{NEW}", "x")
+    boots = by_heading(f"0.5.10:\n{OLD}0.5.11:\n{NEW}", "x")
     assert [b.stretches[0].lines[0] for b in boots] == [2, 9]
 
 
@@ -72,3 +74,65 @@ def test_the_release_of_prose_is_not_that_of_logs_under_their_own() -> None:
     assert case_of(text).engine_version is None
     assert headed_releases(text) == {Release.parse("0.5.10"), Release.parse("0.5.11")}
     assert headed_releases("0.5.10:\n0.5.11:\n") == set()
+
+
+PLAIN = "".join(
+    f"[2026-04-02 09:00:0{n} TP0] Decode batch, #running-req: 1, #token: 900, token usage: 0.00, "
+    "cuda graph: True, gen throughput (token/s): 90.00, #queue-req: 0\n"
+    for n in range(6)
+)
+
+
+def parts(text: str) -> list[tuple[int, str, int]]:
+    return [(b.line, b.heading, sum(map(len, b.stretches))) for b in case_of(text).boots]
+
+
+def test_lines_under_the_names_of_two_runs_are_never_pooled() -> None:
+    text = f"Same client.\n\nWithout speculation:\n{PLAIN}\nWith EAGLE-3:\n{OLD}"
+    assert parts(text) == [(3, "Without speculation", 6), (11, "With EAGLE-3", 6)]
+    found = diagnose(case_of(text))
+    codes = {f.code: f for f in found.findings}
+    assert "below-break-even" not in codes
+    assert found.values["baseline_tok_s"] == 90
+    assert found.values["step_ms"] == pytest.approx(18, rel=0.01)
+    # Who wrote the headings told the starts apart.
+    assert "several-boots" not in codes
+
+
+def test_lines_under_the_names_of_two_files_are_those_of_two_servers() -> None:
+    assert parts(f"plain.log:\n{PLAIN}\nspec.log:\n{OLD}") == [
+        (1, "plain.log", 6),
+        (9, "spec.log", 6),
+    ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"With EAGLE-3:\n{OLD}",
+        f"spec.log:\n{OLD}\nspec.log:\n{OLD}",
+        f"EAGLE-3 first:\n{OLD}\nWith EAGLE-3 again:\n{OLD}",
+        f"{OLD}\nAnother hour, no change.\n{OLD}",
+    ],
+)
+def test_headings_that_change_nothing_make_no_parts(text: str) -> None:
+    assert len(parts(text)) == 1
+
+
+def test_servers_with_and_without_speculation_are_told_apart_by_their_lines() -> None:
+    assert [(line, n) for line, _, n in parts(PLAIN + OLD)] == [(1, 6), (7, 6)]
+    found = diagnose(case_of(PLAIN + OLD))
+    assert found.values["baseline_tok_s"] == 90
+    assert "several-boots" in {f.code for f in found.findings}
+
+
+def test_a_line_that_was_cut_is_no_other_server() -> None:
+    cut = OLD.splitlines(keepends=True)
+    cut[2] = cut[2].replace("accept len: 2.26, accept rate: 0.56, ", "")
+    assert "accept len" not in cut[2]
+    assert len(parts("".join(cut))) == 1
+
+
+def test_a_whole_log_is_one_start_whatever_its_lines_carry() -> None:
+    dump = "[2026-04-02 08:59:00] server_args=ServerArgs(model_path='m')\n"
+    assert len(parts(dump + PLAIN + OLD)) == 1
