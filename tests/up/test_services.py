@@ -62,7 +62,7 @@ def test_the_second_signal_ends_what_ignores_the_first(tmp_path: Path) -> None:
     code = (
         "import os, signal, time\n"
         "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
-        "print('pid', os.getpid(), flush=True); time.sleep(60)"
+        "print(f'pid {os.getpid()}', flush=True); time.sleep(60)"
     )
     child = service(tmp_path, code, signals=(signal.SIGTERM, signal.SIGQUIT), patience=0.3)
     child.start()
@@ -76,7 +76,7 @@ def test_stopping_takes_the_grandchildren_too(tmp_path: Path) -> None:
     code = (
         "import subprocess, sys, time\n"
         "p = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
-        "print('pid', p.pid, flush=True); time.sleep(60)"
+        "print(f'pid {p.pid}', flush=True); time.sleep(60)"
     )
     child = service(tmp_path, code)
     child.start()
