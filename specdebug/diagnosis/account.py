@@ -6,7 +6,6 @@ The arithmetic is in eagle/account.py and measure/depths.py; here figures of run
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,6 +17,8 @@ from specdebug.eagle.account import FACTOR, Account, Part, Range, StepPoint, fit
 from specdebug.eagle.speedup import CostPoint, missing_cost_run, step_ms
 from specdebug.measure.acceptance import conditional_from_histogram, constant_tail
 from specdebug.measure.depths import AcceptanceByDepth, Profile
+from specdebug.measure.middle import mean, median
+from specdebug.measure.two_means import variance
 
 __all__ = [
     "DraftRun",
@@ -75,7 +76,7 @@ class DraftRun:
         length = 1.0 if self.num_steps == 0 else self.accept_len
         if not self.tok_s or length is None:
             return None
-        return step_ms(length, statistics.fmean(self.tok_s), self.running)
+        return step_ms(length, mean(self.tok_s), self.running)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ class _Spread:
         for run in runs:
             if len(run.tok_s) > 1:
                 logs = [math.log(v) for v in run.tok_s]
-                total += statistics.variance(logs) * (len(logs) - 1)
+                total += variance(logs) * (len(logs) - 1)
                 freedom += len(logs) - 1
         if not freedom:
             return cls(None, 0, FACTOR)
@@ -141,7 +142,7 @@ def account_of(runs: Sequence[DraftRun]) -> Account | None:
     if fit is None:
         return None
     plain = next((r for r in runs if r.num_steps == 0 and r.tok_s), None)
-    typical = round(statistics.median(len(r.tok_s) for r in drafted))
+    typical = round(median(len(r.tok_s) for r in drafted))
 
     def accept_len_at(num_steps: int) -> Range:
         found = acceptance.at(num_steps)
@@ -201,7 +202,7 @@ def gaps_of(runs: Sequence[DraftRun]) -> tuple[Gap, ...]:
 
 
 def _gap(plain: DraftRun, run: DraftRun, account: Account | None, spread: _Spread) -> Gap:
-    length, tok_s = run.accept_len or 1.0, statistics.fmean(run.tok_s)
+    length, tok_s = run.accept_len or 1.0, mean(run.tok_s)
     base, own = plain.step_ms or 0.0, run.step_ms or 0.0
     parts: tuple[Part, ...] = ()
     note, needed, top = "", own / base, 1000.0 * (run.num_steps + 1) * run.running / own
@@ -218,14 +219,14 @@ def _gap(plain: DraftRun, run: DraftRun, account: Account | None, spread: _Sprea
             at = known.at(run.num_steps)
             around = Range(length, length * at.low / at.value, length * at.high / at.value)
         parts = whole_step(
-            spread.around(statistics.fmean(plain.tok_s), len(plain.tok_s)),
+            spread.around(mean(plain.tok_s), len(plain.tok_s)),
             around,
             spread.around(tok_s, len(run.tok_s)),
         )
     return Gap(
         run.label,
         plain.label,
-        statistics.fmean(plain.tok_s),
+        mean(plain.tok_s),
         tok_s,
         length,
         parts,

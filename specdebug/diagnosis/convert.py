@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Mapping
 
 from specdebug.diagnosis.facts import (
@@ -14,6 +13,7 @@ from specdebug.diagnosis.facts import (
     ServerState,
     Training,
 )
+from specdebug.measure.middle import mean
 from specdebug.sglang import vllm
 from specdebug.sglang.flags import LaunchCommand
 from specdebug.sglang.log_line import engine_free
@@ -139,13 +139,13 @@ def state(info: ServerInfo, source: str) -> ServerState:
     effective = {k: Fact(v, source, None, f"{k}={v!r}"[:200]) for k, v in info.args.items()}
     lengths = [r.avg_accept_len for r in info.ranks if r.avg_accept_len]
     limits = [r.max_running for r in info.ranks if r.max_running]
-    mean = statistics.fmean(lengths) if lengths else None
+    average = mean(lengths) if lengths else None
     told = ", ".join(f"{length:.4g}" for length in lengths)
     return ServerState(
         source,
         effective,
         str(info.release) if info.release else None,
-        Fact(mean, source, None, f"avg_spec_accept_length: {told}") if mean else None,
+        Fact(average, source, None, f"avg_spec_accept_length: {told}") if average else None,
         Fact(limits[0], source, None, f"effective_max_running_requests_per_dp: {limits[0]}")
         if limits
         else None,

@@ -6,7 +6,6 @@ It computes and names its sources; whether a figure is a fault is decided in che
 from __future__ import annotations
 
 import re
-import statistics
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import PurePath
@@ -16,6 +15,7 @@ from specdebug.diagnosis.decode import summary_of, together, window_reading
 from specdebug.diagnosis.facts import Case, Measured
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
+from specdebug.measure.middle import mean
 from specdebug.sglang.patterns import regex
 
 __all__ = [
@@ -162,7 +162,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         window = steps + 1
     if speculative and window is not None and steps is None and topk in (None, 1):
         steps = window - 1
-    tok_s = statistics.fmean(row.tok_s) if row.tok_s else None
+    tok_s = mean(row.tok_s) if row.tok_s else None
     running = row.running
     limit = _limit(case, setup) if client and running else None
     if running and limit and speculative:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -324,6 +323,8 @@ def _like_aux_key(key: Any) -> bool:
     lowered = key.lower().replace("-", "_")
     if "aux" in lowered and "layer" in lowered:
         return True
+    import difflib  # late: most configs have no key that comes near
+
     return difflib.SequenceMatcher(None, lowered[:80], AUX_KEY).ratio() > 0.85
 
 

@@ -5,12 +5,12 @@ add up. The margin is tested before significance, and "not significant" never re
 """
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from specdebug.measure.looks import alpha_of
+from specdebug.measure.middle import mean
 from specdebug.measure.two_means import known_spread, two_means, variance
 
 __all__ = [
@@ -141,7 +141,7 @@ def compare(
     figures that are not positive numbers or on an empty side.
     """
     logs = [_logs("before", before), _logs("after", after)]
-    diff = statistics.fmean(logs[1]) - statistics.fmean(logs[0])
+    diff = mean(logs[1]) - mean(logs[0])
     n_before, n_after = len(before), len(after)
     shell = Comparison(
         "invalid",
@@ -172,7 +172,7 @@ def compare(
         method = f"a spread of {100 * pooled_cv:.1f} % taken from elsewhere"
     else:
         test = two_means(logs[0], logs[1])
-        spread = math.sqrt(statistics.fmean([variance(side) for side in logs]))
+        spread = math.sqrt(mean([variance(side) for side in logs]))
         method = test.method
     wide = low, high = test.interval(alpha)
     verdict = _verdict(wide, test.interval(0.10), margin, higher_is_better)

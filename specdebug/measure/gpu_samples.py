@@ -3,7 +3,6 @@ it asks no GPU."""
 
 from __future__ import annotations
 
-import gzip
 import io
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,12 +90,16 @@ class GpuSamples:
                 for gpu in self.gpus
             ],
         }
+        import gzip  # late: a check without GPU samples starts sooner
+
         return gzip.compress(json.dumps(data, separators=(",", ":")).encode(), mtime=0)
 
     @classmethod
     def unpacked(cls, data: bytes) -> GpuSamples:
         """The inverse of `packed`. Raises ValueError for anything else."""
         try:
+            import gzip
+
             with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
                 text = file.read(LARGEST + 1)
             if len(text) > LARGEST:

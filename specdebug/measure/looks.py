@@ -8,8 +8,9 @@ Sizes were simulated (`benchmarks/compare_rules.py`, docs/statistics.md).
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Sequence
+
+from specdebug.measure.middle import mean
 
 __all__ = ["FEW", "alpha_of", "extra_looks", "figures_of"]
 
@@ -46,5 +47,5 @@ def figures_of(starts: Sequence[Sequence[float]]) -> tuple[float, ...]:
     within a start hang together; of fewer all repeats. Starts without figures are left out."""
     values = [tuple(v) for v in starts if v]
     if len(values) >= 3:
-        return tuple(statistics.fmean(v) for v in values)
+        return tuple(mean(v) for v in values)
     return tuple(v for own in values for v in own)

@@ -4,9 +4,10 @@ Columns are sequences of equal length. NaN marks a figure a line does not carry.
 """
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+
+from specdebug.measure import middle
 
 __all__ = ["Cliff", "Slope", "cliff", "counted", "median", "slope", "spread", "step_times"]
 
@@ -14,7 +15,7 @@ __all__ = ["Cliff", "Slope", "cliff", "counted", "median", "slope", "spread", "s
 def median(values: Sequence[float]) -> float | None:
     """Median of the finite values, None when there is none."""
     kept = [v for v in values if math.isfinite(v)]
-    return statistics.median(kept) if kept else None
+    return middle.median(kept) if kept else None
 
 
 def spread(values: Sequence[float]) -> float:
@@ -121,8 +122,8 @@ def cliff(x: Sequence[float], y: Sequence[float], least: int = 5) -> Cliff | Non
     score, i = best
     return Cliff(
         at=points[i][0],
-        before=statistics.median(b for _, b in points[:i]),
-        after=statistics.median(b for _, b in points[i:]),
+        before=middle.median(b for _, b in points[:i]),
+        after=middle.median(b for _, b in points[i:]),
         n_before=i,
         n_after=n - i,
         t=score,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from specdebug.measure.looks import FEW
+from specdebug.measure.middle import mean
 
 __all__ = ["TwoMeans", "known_spread", "two_means", "variance"]
 
@@ -31,7 +31,9 @@ class TwoMeans:
         if self.error == 0:
             return self.difference, self.difference
         if math.isinf(self.freedom):
-            factor = statistics.NormalDist().inv_cdf(1 - alpha / 2)
+            from statistics import NormalDist  # late: see measure/middle.py
+
+            factor = NormalDist().inv_cdf(1 - alpha / 2)
         else:
             from scipy.special import stdtrit
 
@@ -49,7 +51,7 @@ def two_means(before: Sequence[float], after: Sequence[float]) -> TwoMeans:
     """
     spreads = [variance(side) for side in (before, after)]
     parts = [spread / len(side) for spread, side in zip(spreads, (before, after), strict=True)]
-    difference, error = statistics.fmean(after) - statistics.fmean(before), math.sqrt(sum(parts))
+    difference, error = mean(after) - mean(before), math.sqrt(sum(parts))
     alike = max(spreads) <= ALIKE**2 * min(spreads)
     if error and alike and len(before) == len(after) <= FEW:
         return TwoMeans(difference, error, 2 * len(before) - 2, "Student's t on logs")
@@ -67,7 +69,7 @@ def known_spread(
     """The same with a standard deviation from elsewhere, which has `freedom` degrees of freedom;
     None takes it as exact. One figure a side is enough."""
     return TwoMeans(
-        statistics.fmean(after) - statistics.fmean(before),
+        mean(after) - mean(before),
         spread * math.sqrt(1 / len(before) + 1 / len(after)),
         math.inf if freedom is None else freedom,
         "known spread",
@@ -78,5 +80,5 @@ def variance(values: Sequence[float]) -> float:
     """Sample variance; `statistics.variance` reckons in fractions, which takes far longer."""
     if min(values) == max(values):
         return 0.0
-    mean = statistics.fmean(values)
-    return math.fsum((v - mean) ** 2 for v in values) / (len(values) - 1)
+    middle = mean(values)
+    return math.fsum((v - middle) ** 2 for v in values) / (len(values) - 1)

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import codecs
-import gzip
 import io
-import lzma
 import os
-import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -102,6 +98,9 @@ def _of_stream(file: IO[Any]) -> Iterator[tuple[bytes | str, str]]:
 
 
 def _decompressed(stream: IO[bytes], kind: str) -> Iterator[tuple[bytes | str, str]]:
+    import lzma  # late, here and below: few logs are packed
+    import zlib
+
     read = 0
     # A plain read would lose what it has when the data break off in the middle of it.
     take = getattr(stream, "read1", stream.read)
@@ -129,10 +128,16 @@ def _decompressed(stream: IO[bytes], kind: str) -> Iterator[tuple[bytes | str, s
 def _opened(kind: str, raw: io.RawIOBase) -> IO[bytes]:
     buffered = io.BufferedReader(raw, PIECE)
     if kind == "gzip":
+        import gzip
+
         return cast("IO[bytes]", gzip.GzipFile(fileobj=buffered))
     if kind == "xz":
+        import lzma
+
         return cast("IO[bytes]", lzma.LZMAFile(buffered))
     if kind == "bzip2":
+        import bz2
+
         return cast("IO[bytes]", bz2.BZ2File(buffered))
     return _zstd(buffered)
 

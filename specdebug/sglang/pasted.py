@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Iterator
@@ -35,6 +34,8 @@ def unescaped(text: str) -> str:
     """
     if "&" not in text or _ENTITY.search(text) is None:
         return text
+    import html  # late: it brings every name of a sign, and few pastes have one
+
     meant = {sign for sign in "\"'<>\u00a0" if sign not in text}
     if all(_ENTITY.match(text, at.start()) for at in _AMPERSAND.finditer(text)):
         meant.add("&")

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import bz2
 import json
-import lzma
 import re
-import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -144,8 +141,17 @@ def _binary(name: str, content: bytes) -> Recognised | None:
     return None
 
 
+_PACKED = (b"\x1f\x8b", b"\xfd7zXZ\x00", b"BZh", b"\x28\xb5\x2f\xfd")
+
+
 def _unpacked(content: bytes) -> bytes | Recognised:
     """The start of compressed content; anything else comes back as it is."""
+    if not content.startswith(_PACKED):
+        return content
+    import bz2  # late: few inputs are packed
+    import lzma
+    import zlib
+
     try:
         if content.startswith(b"\x1f\x8b"):
             return zlib.decompressobj(31).decompress(content, _HEAD)
@@ -155,9 +161,7 @@ def _unpacked(content: bytes) -> bytes | Recognised:
             return bz2.BZ2Decompressor().decompress(content, _HEAD)
     except (zlib.error, lzma.LZMAError, OSError, EOFError, ValueError) as error:
         return Recognised("unusable", f"the compressed data is broken ({error}); send it again")
-    if content.startswith(b"\x28\xb5\x2f\xfd"):
-        return Recognised("server-log", "zstd-compressed; taken for a log")
-    return content
+    return Recognised("server-log", "zstd-compressed; taken for a log")
 
 
 def _json(name: str, text: str, cut: bool) -> Recognised | None:

@@ -1,5 +1,7 @@
 """The rule table of rules.toml and the small language of its conditions; decides nothing by itself.
 
+It is read from rules.json, which `python -m specdebug.sglang.rules_json` writes.
+
 A condition may be true, false or unknown: an argument the engine chooses by itself (the attention
 backend, say) is unknown, and so is everything that hangs on it.
 """
@@ -7,8 +9,8 @@ backend, say) is unknown, and so is everything that hangs on it.
 from __future__ import annotations
 
 import ast
+import json
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, lru_cache
@@ -74,8 +76,7 @@ class Table:
 @cache
 def table() -> Table:
     """The table that ships with the package."""
-    text = Path(__file__).with_name("rules.toml").read_text(encoding="utf-8")
-    data = tomllib.loads(text)
+    data = json.loads(Path(__file__).with_name("rules.json").read_text(encoding="utf-8"))
     rules = tuple(
         Rule(
             **{

@@ -2,16 +2,26 @@
 """The rule table and the language of its conditions."""
 
 import ast
+import json
 import re
+import tomllib
 from typing import Any
 
 import pytest
 
-from specdebug.sglang import rules
+from specdebug.sglang import rules, rules_json
 from specdebug.sglang.releases import Release
 from specdebug.sglang.rules import UNKNOWN, evaluate, printing, table
 
 NAMES: dict[str, Any] = {"steps": 3, "topk": 1, "tokens": None, "backend": UNKNOWN, "on": True}
+
+
+def test_the_table_that_is_read_is_the_one_that_people_edit() -> None:
+    path = rules_json.HERE / "rules.json"
+    assert path.read_text(encoding="utf-8") == rules_json.text(), (
+        "rules.toml was edited: run python -m specdebug.sglang.rules_json"
+    )
+    assert json.loads(path.read_text()) == tomllib.loads(path.with_suffix(".toml").read_text())
 
 
 @pytest.mark.parametrize(
