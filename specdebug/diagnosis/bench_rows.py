@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdebug.diagnosis.facts import Fact, Measured, Positions
 from specdebug.diagnosis.log_rows import CONDITIONAL
-from specdebug.sglang import meta_info, vllm
+from specdebug.sglang import meta_info
 from specdebug.sglang.benches import BenchRun
 from specdebug.sglang.meta_info import RequestAcceptance
-from specdebug.sglang.metrics import Metrics
 from specdebug.sglang.patterns import regex
+
+if TYPE_CHECKING:
+    from specdebug.sglang.metrics import Metrics
 
 
 def positions(
@@ -139,6 +141,8 @@ def positions_of_run(run: BenchRun, source: str) -> Positions | None:
     rates = run.extra.get("per_position") or run.extra.get("per_position_acceptance")
     if not isinstance(rates, list | tuple) or not rates:
         return None
+    from specdebug.sglang import vllm  # late, here and below: few inputs are of vLLM
+
     values = tuple(float(r) for r in rates)
     # Printed tables are in per cent, also where all of it is below one; JSON holds fractions.
     if run.kind in ("vllm-bench", "bench-serving-table") or max(values) > 1:
@@ -171,6 +175,8 @@ def bench_flags(run: BenchRun, source: str) -> dict[str, Fact]:
 
 def scrape(found: Metrics, source: str) -> tuple[Measured | None, Positions | None]:
     """Gauges of SGLang, or counters of vLLM."""
+    from specdebug.sglang import vllm
+
     counts = vllm.counters(found)
     if counts is not None and counts.drafts:
         rates = tuple(p / counts.drafts for p in counts.per_position)

@@ -14,7 +14,6 @@ from specdebug.diagnosis.facts import (
     Training,
 )
 from specdebug.measure.middle import mean
-from specdebug.sglang import vllm
 from specdebug.sglang.flags import LaunchCommand
 from specdebug.sglang.log_line import engine_free
 from specdebug.sglang.patterns import regex
@@ -49,6 +48,8 @@ def launch(command: LaunchCommand, source: str) -> Launch:
         for dest, given in command.flags.items()
     }
     if command.engine == "vllm":
+        from specdebug.sglang import vllm  # late: few commands are of vLLM
+
         line = command.line
         for dest, value in vllm.as_sglang_flags(command).items():
             requested[dest] = Fact(value, source, line, f"{dest}={value}")

@@ -3,13 +3,17 @@
 Two ways lead here: `gather.build_case` from files, and `case_from_rows` from rows a program holds.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from specdebug.diagnosis.findings import Evidence
-from specdebug.measure.gpu_samples import GpuSummary
+
+if TYPE_CHECKING:  # a check without GPU samples starts sooner
+    from specdebug.measure.gpu_samples import GpuSummary
 
 Feature = int | Literal["embed"]
 # Engine of a launch known only from flags quoted in prose: what is absent was not left out.

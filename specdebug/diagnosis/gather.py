@@ -27,8 +27,7 @@ from specdebug.diagnosis.gather_logs import read_log, read_pasted_log, read_vllm
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, assemble, counted
 from specdebug.diagnosis.remarks import remarked
-from specdebug.eagle import checkpoint
-from specdebug.sglang import metrics, server_info
+from specdebug.sglang import server_info
 from specdebug.sglang.recognise import recognise
 
 __all__ = ["build_case"]
@@ -133,6 +132,8 @@ def _read_server_info(found: Gathered, given: Input) -> str:
 
 
 def _read_metrics(found: Gathered, given: Input) -> str:
+    from specdebug.sglang import metrics  # late: few inputs are a scrape
+
     scrape = metrics.read_metrics(content.whole(given))
     run, positions = bench_rows.scrape(scrape, given.name)
     if run is not None:
@@ -153,6 +154,8 @@ def _read_answers(found: Gathered, given: Input) -> str:
 
 
 def _read_safetensors(found: Gathered, given: Input) -> str:
+    from specdebug.eagle import checkpoint  # late: few inputs are weights
+
     if isinstance(given.data, Path):
         header = checkpoint.read_header(given.data)
         for name in ("d2t",):

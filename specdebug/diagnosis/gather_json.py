@@ -9,7 +9,6 @@ from specdebug.diagnosis import bench_rows, convert
 from specdebug.diagnosis.content import Unusable
 from specdebug.diagnosis.facts import ConfigFile
 from specdebug.diagnosis.gathered import Gathered, counted
-from specdebug.eagle import checkpoint
 from specdebug.sglang import meta_info, server_info
 from specdebug.sglang.flags import parse_command
 from specdebug.sglang.server_info import ServerInfo
@@ -48,6 +47,8 @@ def read_target(found: Gathered, name: str, data: Mapping[str, Any]) -> str:
 
 def read_header(found: Gathered, name: str, data: Mapping[str, Any]) -> str:
     """A safetensors header as JSON. Raises ValueError when it is none."""
+    from specdebug.eagle import checkpoint  # late: few inputs are a header
+
     header = checkpoint.header_from_dict(data)
     found.header = ConfigFile(name, data)
     return counted(len(header.tensors), "tensor")

@@ -12,7 +12,6 @@ from specdebug.diagnosis.facts import Boot, Input, Stretch
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, counted
 from specdebug.diagnosis.headed_parts import by_heading
-from specdebug.sglang import vllm
 from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.recognise import announces
 from specdebug.sglang.request_log import without_records
@@ -125,6 +124,8 @@ def read_pasted_log(found: Gathered, name: str, text: str) -> int:
 
 def read_vllm(found: Gathered, given: Input) -> str:
     """A vLLM log: speculative lines, acceptance by position, the command above them."""
+    from specdebug.sglang import vllm
+
     text = content.text(given)
     log = vllm.read_vllm_log(text)
     boot, positions = log_rows.vllm_boot(log, given.name)

@@ -6,13 +6,12 @@ import math
 from typing import TYPE_CHECKING
 
 from specdebug.diagnosis.facts import Boot, Fact, Notice, Positions, Stretch
-from specdebug.sglang import vllm
 from specdebug.sglang.patterns import regex
-from specdebug.sglang.vllm import VllmLog
 
 if TYPE_CHECKING:  # a check without a log starts sooner without its readers
     from specdebug.sglang.decode_table import Column, DecodeTable
     from specdebug.sglang.log_types import ServerLog
+    from specdebug.sglang.vllm import VllmLog
 
 CONDITIONAL = "P(position k accepted | position k-1 was)"
 
@@ -148,6 +147,8 @@ def _vllm_positions(log: VllmLog, source: str) -> Positions | None:
             accepted[k] += rate * count
     if drafts <= 0:
         return None
+    from specdebug.sglang import vllm
+
     unconditional = tuple(a / drafts for a in accepted)
     return Positions(
         source,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from specdebug.diagnosis.account import account_of, draft_runs
+from typing import TYPE_CHECKING
+
 from specdebug.diagnosis.checks.counting import chunk_counted
 from specdebug.diagnosis.checks.prompts import random_prompts
 from specdebug.diagnosis.checks.serving import running_requests_capped
@@ -19,9 +20,11 @@ from specdebug.diagnosis.figures import (
 )
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.diagnosis.profile import profile
-from specdebug.eagle.account import Depth
 from specdebug.eagle.speedup import break_even_accept_len, ceiling_tok_s
 from specdebug.measure.compare import compare, split_throughput
+
+if TYPE_CHECKING:
+    from specdebug.eagle.account import Depth
 
 # Run-to-run spread taken where runs were not repeated; said in every sentence that uses it.
 ASSUMED_CV = 0.03
@@ -180,6 +183,10 @@ def step_overhead_unexplained(case: Case) -> Finding | None:
 
 def predicted_best(case: Case) -> Depth | None:
     """The best num_steps by the cost account, with the range that its page shows as well."""
+    if len({r.num_steps for r in speculative_runs(case) if r.num_steps}) < 2:
+        return None
+    from specdebug.diagnosis.account import account_of, draft_runs  # late: few inputs have two
+
     account = account_of(draft_runs(case))
     return None if account is None else account.best()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from specdebug.diagnosis.arguments import (
     ReleaseKnowledge,
@@ -17,9 +17,10 @@ from specdebug.diagnosis.arguments import (
 from specdebug.diagnosis.decode import line_evidence
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Confidence, Evidence, Finding
-from specdebug.eagle import checkpoint
-from specdebug.eagle.checkpoint import CheckpointReport
 from specdebug.sglang.releases import Release
+
+if TYPE_CHECKING:  # here and below: a check without weights starts sooner
+    from specdebug.eagle.checkpoint import CheckpointReport
 
 
 @lru_cache(maxsize=16)
@@ -30,6 +31,8 @@ def report_of(case: Case) -> CheckpointReport | None:
         return None
     if not draft.is_eagle3 and draft.draft_vocab_size is None:
         return None  # another kind of draft, with other tensors and another fc
+    from specdebug.eagle import checkpoint
+
     header = checkpoint.header_from_dict(case.header.raw)
     return checkpoint.check(header, draft, target_config(case))
 
@@ -100,6 +103,8 @@ def header_alone(case: Case) -> CheckpointReport | None:
     """
     if case.header is None or case.draft is not None:
         return None
+    from specdebug.eagle import checkpoint
+
     header = checkpoint.header_from_dict(case.header.raw)
     draft = checkpoint.draft_betrayed(header)
     return None if draft is None else checkpoint.check(header, draft, target_config(case))
@@ -115,6 +120,8 @@ def draft_vocab_map(case: Case) -> Finding | None:
     vocab = (target.vocab_size if target else None) or (draft.vocab_size if draft else report.vocab)
     problems = list(report.map_problems)
     if "d2t" in case.tensors:
+        from specdebug.eagle import checkpoint
+
         problems += checkpoint.check_d2t(case.tensors["d2t"], small, vocab)
     if not problems:
         return None

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from statistics import fmean
+from typing import TYPE_CHECKING
 
 from specdebug.diagnosis.facts import Case
 from specdebug.diagnosis.findings import Evidence, Finding, Severity
-from specdebug.measure.gpu_samples import GpuSummary
+from specdebug.measure.middle import mean
+
+if TYPE_CHECKING:  # a check without GPU samples starts sooner
+    from specdebug.measure.gpu_samples import GpuSummary
 
 SOURCE = "GPU samples"
 # One moment in a hundred costs less than a run's own spread; a single one may be chance.
@@ -38,7 +41,7 @@ def _throttled(everybody: Sequence[GpuSummary], held: Sequence[GpuSummary]) -> F
         gpu.sm_mhz_mean for gpu in everybody if gpu not in held and gpu.sm_mhz_mean is not None
     ]
     if worst.sm_mhz_mean is not None:
-        beside = f" against {fmean(others):,.0f} MHz of those that were not" if others else ""
+        beside = f" against {mean(others):,.0f} MHz of those that were not" if others else ""
         figures.append(f"{worst.sm_mhz_mean:,.0f} MHz on average{beside}")
     return Finding(
         "gpu-throttled",
