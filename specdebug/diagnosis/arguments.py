@@ -11,6 +11,7 @@ from specdebug.diagnosis.facts import FRAGMENT, Boot, Case, Fact, Launch, Server
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.draft_config import DraftConfig, TargetConfig
 from specdebug.sglang.overrides import Prediction, predict
+from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import KNOWN, Release
 
 __all__ = [
@@ -217,10 +218,27 @@ def contradictions(asked: Mapping[str, Fact], effective: Mapping[str, Fact]) -> 
 
 
 def _same_path(asked: str, effective: str) -> bool:
-    """Whether two paths name one model: the engine may list where a named one was stored."""
-    one, other = asked.rstrip("/"), effective.rstrip("/")
+    """Whether two paths name one model: the shell expands `~` and variables, and the engine may
+    list where a model that was asked for by its hub name is stored."""
+    one, other = (path.rstrip("/").removeprefix("./") for path in (asked, effective))
+    home = _HOME.match(one)
+    if home is not None:
+        return other.endswith(one[home.end() :])
     stored = f"models--{one.replace('/', '--')}/"
-    return one == other or other.endswith(f"/{one}") or stored in f"{other}/"
+    if one == other or other.endswith(f"/{one}") or stored in f"{other}/":
+        return True
+    # "moonshotai/Kimi-K2.5" in a folder of that name; ModelScope writes "___" for a dot.
+    name = one.rpartition("/")[2]
+    folder = other.rpartition("/")[2]
+    return (
+        _HUB_NAME.fullmatch(one) is not None
+        and other.startswith("/")
+        and folder in (name, name.replace(".", "___"))
+    )
+
+
+_HOME = regex(r"~\w*|\$\w+|\$\{\w+\}")
+_HUB_NAME = regex(r"\w[\w.-]*/\w[\w.-]*")
 
 
 def _outcomes(asked: Mapping[str, Fact], key: str) -> set[Any]:

@@ -10,6 +10,7 @@ from specdebug.diagnosis.facts import Fact, Measured, Positions
 from specdebug.diagnosis.log_rows import CONDITIONAL
 from specdebug.sglang import meta_info
 from specdebug.sglang.benches import BenchRun
+from specdebug.sglang.key_columns import said
 from specdebug.sglang.meta_info import RequestAcceptance
 from specdebug.sglang.patterns import regex
 
@@ -90,7 +91,7 @@ def measured(run: BenchRun, source: str) -> Measured:
         return value if known else None
 
     return Measured(
-        label=run.label or f"{PurePath(source).name} line {run.line}",
+        label=_label(run, source),
         source=source,
         line=run.line,
         text=_row_text(run),
@@ -110,7 +111,15 @@ def measured(run: BenchRun, source: str) -> Measured:
         ignore_eos=run.ignore_eos,
         step_ms=_positive(run.step_ms),
         workload=run.kind,
+        keys=run.keys,
     )
+
+
+def _label(run: BenchRun, source: str) -> str:
+    """The run's name, with what it was measured on where its table has several such."""
+    name = run.label or f"{PurePath(source).name} line {run.line}"
+    keys = said(run.keys, name)
+    return f"{name} ({keys})" if keys else name
 
 
 def _positive(value: float | None) -> float | None:

@@ -174,6 +174,7 @@ class Measured:
     speculative: False for a plain run, None when unknown. tok_s: one output throughput in tokens
     per second per repeat. accept_len: bonus token included. running: requests decoded at once.
     counted_by: "server" (log, gauge) or "client". dataset: the client's name of its prompts.
+    keys: (title, value) of what a table says the run was measured on; its baseline has the same.
     """
 
     label: str
@@ -197,6 +198,7 @@ class Measured:
     step_ms: float | None = None
     workload: str | None = None
     changes: tuple[str, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
 
     def evidence(self) -> Evidence:
         return Evidence(self.source, self.line, self.text or self.label)

@@ -16,6 +16,7 @@ from specdebug.diagnosis.facts import Case, Measured
 from specdebug.diagnosis.findings import Evidence
 from specdebug.eagle.speedup import CostLine, CostPoint, cost_line, plain_step_ms, step_ms
 from specdebug.measure.middle import mean
+from specdebug.sglang.key_columns import Keys, same_keys
 from specdebug.sglang.patterns import regex
 
 __all__ = [
@@ -42,6 +43,7 @@ class Run:
     does not bound what may be accepted. tok_s: middle of the figures, over all running requests.
     running: requests decoded at once, 1 assumed where nothing says.
     origin: "log" (decode lines), "state" (the server's own average) or "row".
+    keys: what a table says the run was measured on.
     """
 
     label: str
@@ -64,6 +66,7 @@ class Run:
     origin: str = "row"
     blocks: bool = False
     window_assumed: bool = False
+    keys: Keys = ()
 
     @property
     def most(self) -> int | None:
@@ -195,6 +198,7 @@ def _row_run(case: Case, row: Measured) -> Run:
         dataset=row.dataset,
         changes=row.changes,
         window_assumed=assumed,
+        keys=row.keys,
     )
 
 
@@ -314,24 +318,36 @@ def baseline(case: Case) -> Run | None:
             counted_by="client",
             evidence=(fact.evidence(),),
         )
-    plain = [r for r in runs(case) if not r.speculative and r.tok_s]
-    return plain[0] if plain else None
+    main = primary(case)
+    return next((r for r in _plain_runs(case) if main is None or _on_the_same(r, main)), None)
+
+
+def _plain_runs(case: Case) -> list[Run]:
+    return [r for r in runs(case) if not r.speculative and r.tok_s]
+
+
+def _on_the_same(base: Run, run: Run) -> bool:
+    """Whether two runs were measured on the same prompts, GPU and model, as far as both say."""
+    return same_keys(base.keys, run.keys)
 
 
 def baseline_of(case: Case, run: Run) -> Run | None:
-    """The plain run to set against `run`: of several the one with as many requests at once."""
-    first = baseline(case)
-    if first is None or case.baseline_tok_s is not None or comparable(first, run):
-        return first
-    plain = [r for r in runs(case) if not r.speculative and r.tok_s and comparable(r, run)]
-    return plain[0] if plain else first
+    """The plain run to set against `run`: of several one measured on the same, and of these the
+    one with as many requests at once. None where all plain runs were measured on something else."""
+    if case.baseline_tok_s is not None:
+        return baseline(case)
+    plain = [r for r in _plain_runs(case) if _on_the_same(r, run)]
+    return next((r for r in plain if comparable(r, run)), plain[0] if plain else None)
 
 
 def comparable(base: Run, run: Run) -> bool:
-    """Whether two runs had about as many requests at once, as far as is known.
+    """Whether two runs were measured on the same, with about as many requests at once, as far as
+    is known.
 
     A baseline that does not say is taken to have run under the same load as the other run.
     """
+    if not _on_the_same(base, run):
+        return False
     if not base.running_known or not run.running_known:
         return True
     return 0.8 <= run.running / base.running <= 1.25

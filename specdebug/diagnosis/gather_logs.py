@@ -12,6 +12,7 @@ from specdebug.diagnosis.facts import Boot, Input, Stretch
 from specdebug.diagnosis.gather_text import read_launches, read_release, read_runs, read_values
 from specdebug.diagnosis.gathered import Gathered, counted
 from specdebug.diagnosis.headed_parts import by_heading
+from specdebug.diagnosis.vllm_events import life_of
 from specdebug.sglang.log_line import clean, engine_free
 from specdebug.sglang.recognise import announces
 from specdebug.sglang.request_log import without_records
@@ -129,7 +130,7 @@ def read_vllm(found: Gathered, given: Input) -> str:
     text = content.text(given)
     log = vllm.read_vllm_log(text)
     boot, positions = log_rows.vllm_boot(log, given.name)
-    found.boots.append(boot)
+    found.boots.append(replace(boot, notices=life_of(text, given.name)))
     if positions is not None:
         found.positions.append(positions)
     read_launches(found, given.name, text[:START])

@@ -9,12 +9,13 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from specdebug.diagnosis import log_rows
-from specdebug.diagnosis.facts import Boot
+from specdebug.diagnosis.arguments import NUM_STEPS, TOPK
+from specdebug.diagnosis.facts import Boot, Fact
 from specdebug.sglang.headings import heading_text, release_in_heading
 from specdebug.sglang.log_line import engine_free
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
-from specdebug.sglang.run_names import side_of
+from specdebug.sglang.run_names import side_of, told_by_label
 
 __all__ = ["by_heading", "headed_releases"]
 
@@ -64,8 +65,14 @@ def by_heading(text: str, name: str) -> list[Boot]:
             if boot.excerpt:
                 line = max(boot.line, start + 1, first + 1)
                 boot = replace(boot, line=line, heading=words)
+                # Nothing else in an excerpt tells what was asked for.
+                boot = replace(boot, effective={**_facts(words, name, head.at), **boot.effective})
             out.append(_of_release(boot, head.release))
     return out
+
+
+def _facts(heading: str, name: str, at: int) -> dict[str, Fact]:
+    return {key: Fact(value, name, at + 1, heading) for key, value in _asked(heading).items()}
 
 
 def headed_releases(text: str) -> set[Release]:
@@ -81,6 +88,9 @@ def _headings(lines: list[str]) -> list[_Heading]:
     """Each heading with decode lines below it, one for each change; none where nothing changes,
     unless it tells the release."""
     served = list(_served(lines))
+    if any(sign in line for line in lines for sign in _START):
+        # A whole log says itself where a start begins and what its arguments are.
+        served = [head for head in served if head.release is not None]
     if len(served) > _MOST_HEADINGS:
         return []
     changed: list[_Heading] = []
@@ -138,7 +148,19 @@ def _named(line: str) -> Release | str | None:
     text = heading_text(line)
     if text is None:
         return None
-    return text if _FILE.match(text) else side_of(text)
+    if _FILE.match(text):
+        return text
+    side, asked = side_of(text), _asked(text)
+    return f"{side or ''} {asked}".strip() if side or asked else None
+
+
+_ASKED = {"num_steps": NUM_STEPS, "topk": TOPK}
+
+
+def _asked(heading: str) -> dict[str, int]:
+    """The draft arguments that a heading names, by the engine's own names."""
+    told = told_by_label(heading)
+    return {key: told[field] for field, key in _ASKED.items() if field in told}
 
 
 def _of_release(boot: Boot, release: Release | None) -> Boot:

@@ -63,7 +63,9 @@ def strangers(case: Case) -> tuple[Stranger, ...]:
     found = setups(case)
     seen = {id(s.state) for s in found} | {id(s.boot) for s in found if s.launch is not None}
     starts: list[Boot | ServerState] = [
-        b for b in case.boots if id(b) not in seen and b.effective and b.engine == "sglang"
+        b
+        for b in case.boots
+        if id(b) not in seen and b.effective and not b.heading and b.engine == "sglang"
     ]
     starts += [s for s in case.states if id(s) not in seen and s.effective]
     out = []

@@ -36,6 +36,7 @@ from specdebug.diagnosis.figures import (
     base_step_ms,
     baseline,
     baseline_of,
+    comparable,
     cost,
     primary,
     runs,
@@ -226,9 +227,10 @@ def _costs(case: Case) -> dict[str, Any]:
         if main.step_ms is not None and main.window:
             out["ceiling_tok_s"] = ceiling_tok_s(main.window, main.step_ms, main.running)
         plain = out.get("baseline_step_ms")
-        if main.step_ms is not None and plain:
+        fits = base is not None and comparable(base, main)  # at another load neither says anything
+        if main.step_ms is not None and plain and fits:
             out["break_even_accept_len"] = main.step_ms / plain
-        if base is not None and base.tok_s and main.tok_s:
+        if base is not None and base.tok_s and main.tok_s and fits:
             out["speedup"] = main.tok_s / base.tok_s
     line = cost(case)
     if line is not None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from specdebug.sglang.bench_titles import Found, typed
+from specdebug.sglang.bench_titles import Found, field_of, typed
 from specdebug.sglang.headings import heading_text, names_a_run, titled
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.run_names import (
@@ -18,7 +18,7 @@ from specdebug.sglang.run_names import (
     side_of,
     told_by_label,
 )
-from specdebug.sglang.table_cells import value_of
+from specdebug.sglang.table_cells import by_pipe, unboxed, value_of
 
 _REPORT: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (regex(pattern, re.IGNORECASE), field)
@@ -155,8 +155,20 @@ def client_report(lines: list[str], skip: Callable[[int], bool]) -> list[Found]:
         if not plain or skip(number):
             report.end(number - 1)
         elif not _MEMBER.match(plain):
-            report.take(number, plain)
+            report.take(number, _unboxed(plain))
     return report.out
+
+
+def _unboxed(plain: str) -> str:
+    """A row of a box with two cells, "| accept length   | 1.70 |", as "accept length: 1.70"."""
+    cells = by_pipe(unboxed(plain)) if plain[0] in "|\u2502\u2503\u2551\u2506" else None
+    if cells is None or len(cells) != 2 or field_of(cells[0]) not in _BOXED:
+        return plain
+    return f"{cells[0]}: {cells[1]}" if _BARE_FIGURE.fullmatch(cells[1]) else plain
+
+
+_BOXED = ("output_tok_s", "accept_len", "accept_rate", "max_concurrency")
+_BARE_FIGURE = regex(r"[\d.,]+")
 
 
 class _Report:

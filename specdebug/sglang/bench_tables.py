@@ -7,10 +7,25 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from specdebug.sglang.bench_titles import Found, field_of, is_known, may_be_header, typed
+from specdebug.sglang.bench_titles import (
+    Found,
+    best_titles,
+    field_of,
+    fields_of,
+    is_known,
+    may_be_header,
+    typed,
+)
 from specdebug.sglang.headings import heading_above, load_of, under_headings
+from specdebug.sglang.key_columns import (
+    filled_down,
+    key_columns,
+    keys_of,
+    label_column,
+    row_keys,
+)
 from specdebug.sglang.patterns import regex
-from specdebug.sglang.run_names import side_of, speaks_of_drafts
+from specdebug.sglang.run_names import Side, bare_side, is_baseline, side_of, speaks_of_drafts
 from specdebug.sglang.side_by_side import RunColumns, side_by_side
 from specdebug.sglang.table_cells import (
     Split,
@@ -41,7 +56,8 @@ class _Table:
     def unread(self) -> list[str]:
         """Columns of figures whose titles nothing here understands."""
         extras = [row.get("extra", {}) for row in self.rows]
-        titles = dict.fromkeys(title for extra in extras for title in extra)
+        keys = {title for row in self.rows for title, _ in row.get("keys", ())}
+        titles = dict.fromkeys(t for extra in extras for t in extra if t.casefold() not in keys)
         return [
             f"column '{title}' is not understood"
             for title in titles
@@ -63,12 +79,30 @@ def pipe_tables(lines: list[str], remarks: list[str] | None = None) -> list[Foun
     for split in (by_pipe, by_tab, by_comma, by_space):
         tables = _upright(lines, titled, split) or _turned(lines, titled, split)
         if tables:
+            _apart(tables)
             under_headings([(table.heading, table.rows) for table in tables])
             said = [r for table in tables for r in (*table.remarks, *table.unread())]
             if remarks is not None:
                 remarks += list(dict.fromkeys(said))[:_MOST_REMARKS]
             return [run for table in tables for run in table.found()]
     return []
+
+
+def _apart(tables: list[_Table]) -> None:
+    """Where each of several tables has a plain run of its own, that is the baseline of its runs."""
+    plain = [
+        [
+            bool(row.get("is_baseline")) or is_baseline(str(row.get("label") or ""))
+            for row in table.rows
+            if "output_tok_s" in row
+        ]
+        for table in tables
+    ]
+    if len(tables) < 2 or not all(any(rows) and not all(rows) for rows in plain):
+        return
+    for number, table in enumerate(tables, 1):
+        for row in table.rows:
+            row["keys"] = (*row.get("keys", ()), ("table", str(number)))
 
 
 def _upright(lines: list[str], titled: list[bool], split: Split) -> list[_Table]:
@@ -82,8 +116,8 @@ def _upright(lines: list[str], titled: list[bool], split: Split) -> list[_Table]
             at += 1
             continue
         table = _Table(heading_above(lines, at))
-        layout = _Layout.of(header, names, lines, at, split)
-        titles = lines[at]
+        titles, above = lines[at], _above(lines, at)
+        found: list[tuple[int, list[str]]] = []
         at += 1
         while at < len(lines):
             cells = split(lines[at])
@@ -96,10 +130,14 @@ def _upright(lines: list[str], titled: list[bool], split: Split) -> list[_Table]
                 cells = below(titles, lines[at])
             if _row(names, header, cells) is None:
                 break
+            found.append((at, cells))
+            at += 1
+        layout = _Layout.of(header, names, [cells for _, cells in found], above)
+        rows = filled_down([cells for _, cells in found], layout.keys)
+        for (index, _), cells in zip(found, rows, strict=True):
             runs = layout.rows(header, cells)
             table.rows += runs
-            table.spans += [(at + 1, at + 1)] * len(runs)
-            at += 1
+            table.spans += [(index + 1, index + 1)] * len(runs)
         if table.rows:
             table.remarks += layout.remarks
             out.append(table)
@@ -108,20 +146,35 @@ def _upright(lines: list[str], titled: list[bool], split: Split) -> list[_Table]
 
 def _header(lines: list[str], at: int, titled: bool, split: Split) -> list[str] | None:
     """The titles in lines[at]; "batch | without MTP | with MTP" with the unit that stands above."""
-    drafts = "|" in lines[at] and speaks_of_drafts(lines[at][:_LONGEST_HEADER])
+    line = lines[at][:_LONGEST_HEADER]
+    drafts = "|" in line and (speaks_of_drafts(line) or _BARE_PAIR.search(line) is not None)
     header = split(lines[at]) if titled or drafts else None
     if not header or not drafts:
         return header
-    sides = [side_of(cell) if field_of(cell) in (None, "label") else None for cell in header]
-    if not {"plain", "drafting"} <= set(sides) or field_of(_above(lines, at)) != "output_tok_s":
+    sides = [
+        (side_of(cell) or bare_side(cell)) if field_of(cell) in (None, "label") else None
+        for cell in header
+    ]
+    if not {"plain", "drafting"} <= set(sides):
         return header
-    firsts = [cells[0] for line in lines[at + 1 : at + 1 + _MOST_FIGURES] if (cells := split(line))]
-    if "output_tok_s" in map(field_of, header) or any(map(field_of, filter(None, firsts))):
+    rows = [cells for line in lines[at + 1 : at + 1 + _MOST_FIGURES] if (cells := split(line))]
+    if "output_tok_s" in map(field_of, header) or any(field_of(c[0]) for c in rows if c and c[0]):
         return header  # the rows are figures themselves
+    if field_of(_above(lines, at)) != "output_tok_s" and not _in_tokens(rows, sides):
+        return header
     return [f"{cell} (tok/s)" if side else cell for cell, side in zip(header, sides, strict=True)]
 
 
 _LONGEST_HEADER = 400
+_BARE_PAIR = regex(r"(?i)\|\s*(?:without|off|before|with|on|after)\s*\|")
+_SPEED = regex(r"(?i)[\d.,]+\s*(?:output )?(?:(?:tok\w*|t)\s*/\s*s\w*|tps)")
+
+
+def _in_tokens(rows: list[list[str]], sides: list[Side | None]) -> bool:
+    """Whether every cell below the columns that name a side has the unit of a speed with it."""
+    rows = [cells for cells in rows if len(cells) == len(sides) and not is_rule(cells)]
+    cells = [cell for row in rows for cell, side in zip(row, sides, strict=True) if side]
+    return bool(cells) and all(_SPEED.fullmatch(cell.strip()) for cell in cells)
 
 
 def _above(lines: list[str], at: int) -> str:
@@ -131,34 +184,41 @@ def _above(lines: list[str], at: int) -> str:
 
 @dataclass(frozen=True)
 class _Layout:
-    """How the rows of a table are read: of each run in a row the field that each column fills."""
+    """How the rows of a table are read: of each run in a row the field that each column fills.
+
+    keys: the columns that say what a run was measured on.
+    """
 
     runs: tuple[RunColumns, ...]
     remarks: tuple[str, ...] = ()
+    keys: tuple[int, ...] = ()
 
     @classmethod
     def of(
-        cls, header: list[str], names: list[str | None], lines: list[str], at: int, split: Split
+        cls, header: list[str], names: list[str | None], rows: list[list[str]], above: str
     ) -> _Layout:
-        """The layout below the header lines[at]; rows that name their own side are one run each."""
-        first = names.index("label") if "label" in names else 0
-        rows = [split(line) or [] for line in lines[at + 1 : at + 1 + _MOST_FIGURES]]
-        named = any(side_of(cells[first]) for cells in rows if len(cells) > first)
-        beside = None if named else side_by_side(header, _above(lines, at))
-        if beside is None:
-            return cls((RunColumns("", -1, None, tuple(names)),))
-        return cls(beside.runs, beside.remarks)
+        """The layout of rows below a header; rows that name their own side are one run each."""
+        first = label_column(names, rows)
+        named = first is not None and any(side_of(cells[first]) for cells in rows if cells[first:])
+        keys = key_columns(header, names, rows, first)
+        beside = None if named else side_by_side(header, above)
+        if beside is not None:
+            return cls(beside.runs, beside.remarks, keys)
+        return cls((RunColumns("", -1, None, tuple(_labelled(names, first))),), (), keys)
 
     def rows(self, header: list[str], cells: list[str]) -> list[dict[str, Any]]:
         """The runs of one row, those left out that have no figure of their own."""
         out = []
         for run in self.runs:
             fields = _row(list(run.fields), header, cells)
+            if fields is not None:
+                fields["keys"] = keys_of(header, cells, self.keys)
             if run.at < 0:
                 return [fields] if fields is not None else []
             if fields is None or run.at >= len(cells) or value_of(cells[run.at]) is None:
                 continue
             load = load_of(fields)
+            fields["keys"] += row_keys(fields.get("label"))
             fields["label"] = f"{load}: {run.title}" if load else run.title
             if run.plain is None:
                 fields["undecided"] = True
@@ -166,6 +226,13 @@ class _Layout:
                 fields["is_baseline"] = run.plain
             out.append(fields)
         return out
+
+
+def _labelled(names: list[str | None], label: int | None) -> list[str | None]:
+    """The fields with the runs' names in that column and no other."""
+    if label is None or (names[label] is None and label == 0):
+        return names
+    return ["label" if at == label else None if n == "label" else n for at, n in enumerate(names)]
 
 
 _MOST_FIGURES = 40  # a run has no more figures; a longer table has its runs in rows
@@ -193,10 +260,12 @@ def _turned(lines: list[str], titled: list[bool], split: Split) -> list[_Table]:
             at += 1
             continue
         table = _Table(heading_above(lines, at))
-        for column in range(1, len(header)):
-            name = "" if _NO_NAME.fullmatch(header[column]) else header[column]
-            fields = _row(names, titles, [name, *(row[column] for _, row in block)])
+        columns = [[header[k], *(row[k] for _, row in block)] for k in range(1, len(header))]
+        keys = key_columns(titles, names, columns, 0)
+        for name, *cells in columns:
+            fields = _row(names, titles, ["" if _NO_NAME.fullmatch(name) else name, *cells])
             if fields is not None:
+                fields["keys"] = keys_of(titles, [name, *cells], keys)
                 table.rows.append(fields)
                 table.spans.append((block[0][0] + 1, block[-1][0] + 1))
         out += [table] if table.rows else []
@@ -219,10 +288,7 @@ def _columns(header: list[str]) -> list[str | None] | None:
     """The field of each column, None when this is no header of benchmark figures."""
     if any(value_of(cell) is not None for cell in header):
         return None
-    names: list[str | None] = []
-    for cell in header:
-        name = field_of(cell)
-        names.append(name if name not in names else None)
+    names = best_titles(header, fields_of(header))
     if "output_tok_s" not in names:
         # A table with one speed only means what the server gives out, whatever it is called.
         names = ["output_tok_s" if name == "total_tok_s" else name for name in names]

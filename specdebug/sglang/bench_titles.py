@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from specdebug.sglang.patterns import regex
+from specdebug.sglang.run_names import side_of
 
 # First line, last line and fields of one run.
 Found = tuple[int, int, dict[str, Any]]
@@ -50,7 +51,7 @@ _HEADERS: tuple[tuple[str, str | None], ...] = (
         "tok\\w*\\s*/\\s*s|tok\\w*[ _]per[ _]s|tok\\w*_s(?:ec)?$|throughput|\\btps\\b|speed",
         "output_tok_s",
     ),
-    ("^run$|name|label|config\\w*|setting|variant|case|mode|method|^$", "label"),
+    ("^run$|name|label|config\\w*|setting|variant|case|\\bmode\\b|method|^$", "label"),
 )
 # The same in Chinese, looked for first: a unit in brackets would tell less than the words.
 _IN_CHINESE: tuple[tuple[str, str | None], ...] = (
@@ -109,6 +110,31 @@ def field_of(title: str) -> str | None:
     return _entry(title)[1]
 
 
+# "draft tok/s": what is drafted in a second, or the speed of the run with the draft.
+_WITH_DRAFT = regex(
+    r"(?i)^\W*(?:(?:target|base)\s*(?:\+|plus|and|with|w/)\s*|with\s+|w/\s*)?(?:the\s+)?draft\s+"
+    r"(?:throughput|tok\w*\s*/\s*s)"
+)
+
+
+def fields_of(header: list[str]) -> list[str | None]:
+    """The field of each column, where the others tell as well.
+
+    Beside a plain run's speed, and with no other drafting run's, "draft tok/s" is the speed with
+    the draft.
+    """
+    fields = [field_of(title) for title in header]
+    sides = [
+        side_of(t)
+        for t, f in zip(header, fields, strict=True)
+        if f in ("output_tok_s", "total_tok_s")
+    ]
+    drafts = [at for at, title in enumerate(header) if _WITH_DRAFT.search(title)]
+    if len(drafts) == 1 and "plain" in sides and "drafting" not in sides:
+        fields[drafts[0]] = "output_tok_s"
+    return fields
+
+
 # Figures that tables have and no rule asks for.
 _UNUSED = regex(
     r"(?i)latenc|\btime\b|时间|延迟|时延|耗时|duration|elapsed|p\d\d|percentile|median|std|\bitl\b|inter-token|e2e"
@@ -126,14 +152,64 @@ def is_known(title: str) -> bool:
 
 # A speed of a part or of an extreme is no run of its own.
 _DERIVED = regex(
-    r"(?i)(?:per|/)[ -]?(?:gpu|user|req\w*|card|chip|device|node|stream|client)|\bp\d\d\b|\bpeak\b"
-    r"|\bmax\b|\bmin\b|\bstd\b|每卡|单卡|每用户|单用户|单路|峰值"
+    r"(?i)(?:per|/)[ -]?(?:gpu|user|req\w*|card|chip|device|node|stream|client)|goodput|\bpeak\b"
+    r"|(?<![a-z0-9])p\d\d(?![0-9])|\d\dth\b"
+    r"|(?<![a-z])(?:max|min|std)(?:imum)?(?![a-z])|\b(?:best|worst|lowest|highest)\b|每卡|单卡|每用户|单用户|单路|峰值"
 )
 
 
 def is_derived(title: str) -> bool:
     """Whether a title is of a share or an extreme of a figure: per GPU, per user, peak, p99."""
     return _DERIVED.search(title) is not None
+
+
+_MIDDLE = regex(r"(?i)median|(?<![a-z0-9])p50(?![0-9])|中位")
+# Of these a table may hold extremes and shares beside the figure itself.
+_RANKED = frozenset(
+    ("output_tok_s", "total_tok_s", "request_s", "accept_len", "accept_rate", "step_ms")
+) | {"mean_tpot_ms", "mean_ttft_ms"}
+
+
+def best_titles(header: list[str], fields: list[str | None]) -> list[str | None]:
+    """The fields with each but once: of several columns the figure itself, then its middle.
+
+    Goodput, percentiles, extremes and shares fill a field only where nothing better does.
+    """
+    fields = _over_all_gpus(header, fields)
+    best: dict[str, int] = {}
+    for at, field in enumerate(fields):
+        if field is None:
+            continue
+        rank = _rank(header[at], field)
+        if field not in best or (field in _RANKED and rank < _rank(header[best[field]], field)):
+            best[field] = at
+    return [field if field and best[field] == at else None for at, field in enumerate(fields)]
+
+
+def _rank(title: str, field: str) -> int:
+    if _MIDDLE.search(title):
+        return 2
+    if is_derived(title):
+        return 3
+    # "throughput | output throughput": the first counts something else as well.
+    return 0 if field != "output_tok_s" or _GIVEN_OUT.search(title) else 1
+
+
+_GIVEN_OUT = regex(r"(?i)output|输出")
+_OUTPUT = regex(r"(?i)output|generat|decod|输出|生成|解码")
+_PROMPTS = regex(r"(?i)(?:input|prefill|prompt).*(?:tok|throughput)|(?:输入|预填充).*(?:吞吐|tok)")
+
+
+def _over_all_gpus(header: list[str], fields: list[str | None]) -> list[str | None]:
+    """ "tok/s per GPU | total tok/s": a total beside shares only is that of all GPUs.
+
+    Beside a speed of the prompts, or a share that is called output, it may count the prompts too.
+    """
+    speeds = [t for t, f in zip(header, fields, strict=True) if f == "output_tok_s"]
+    shares = all(is_derived(t) and not _OUTPUT.search(t) for t in speeds)
+    if shares and not any(map(_PROMPTS.search, header)):
+        return ["output_tok_s" if field == "total_tok_s" else field for field in fields]
+    return fields
 
 
 _FIGURE_WORDS = regex(

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from specdebug.sglang import bench_prose, bench_tables, printed_tables, server_info, shell
 from specdebug.sglang.bench_titles import WHOLE, Found
+from specdebug.sglang.key_columns import Keys, said, same_keys
 from specdebug.sglang.pasted import as_text, json_values, number, whole
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.run_names import is_baseline, told_by_label
@@ -33,7 +34,8 @@ class BenchRun:
     fractions. `accept_len` includes the bonus token. `requested_draft_tokens` is what the row says;
     `draft_tokens` what is really in force when a rule corrects it (with topk 1: steps + 1;
     bench_speculative records the request). `undecided`: one of several speeds in a row, of which
-    nothing says which ran with a draft. `line` is 1-based; `extra` keeps the rest.
+    nothing says which ran with a draft. `keys`: what a table says that the run was measured on
+    (dataset, model, GPU), as was its baseline. `line` is 1-based; `extra` keeps the rest.
     """
 
     kind: BenchKind
@@ -65,6 +67,7 @@ class BenchRun:
     events_per_request: float | None = None
     is_baseline: bool | None = None
     undecided: bool = False
+    keys: Keys = ()
     server_info: ServerInfo | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)
 
@@ -96,10 +99,12 @@ def read_benches(text: str | bytes) -> BenchReport:
         tables = printed_tables.printed_tables(lines)
         runs = _compared([_printed(table, lines) for table in tables])
         taken = [(first, last) for first, last, _ in tables]
-        rows = [
-            row for row in bench_tables.pipe_tables(lines, remarks) if not _inside(row[0], taken)
-        ]
-        runs += _compared([_by_label(_run("table", row)) for row in rows])
+        # Rows of a client's own table are no columns of another one.
+        others = ["" if _inside(at, taken) else line for at, line in enumerate(lines, 1)]
+        rows = bench_tables.pipe_tables(others, remarks)
+        compared = _compared([_by_label(_run("table", row)) for row in rows])
+        remarks += _alone(compared)
+        runs += compared
         if runs and not any(run.is_baseline for run in runs):
             told = [*taken, *((first, last) for first, last, _ in rows)]
             runs += _told_baseline(lines, told)
@@ -326,6 +331,20 @@ def _compared(runs: list[BenchRun]) -> list[BenchRun]:
         else:
             out.append(run)
     return out
+
+
+def _alone(runs: list[BenchRun]) -> list[str]:
+    """What has to be said of runs of which no plain run was measured on the same."""
+    plain = [run for run in runs if run.is_baseline]
+    alone = [
+        f"'{run.label}' ({said(run.keys)})"
+        for run in runs
+        if plain and run.keys and run.is_baseline is not True and not run.undecided
+        if not any(same_keys(run.keys, other.keys) for other in plain)
+    ]
+    if not alone:
+        return []
+    return [f"no plain row was measured on the same as {', '.join(alone[:4])}"]
 
 
 def _commands(content: str) -> list[BenchRun]:

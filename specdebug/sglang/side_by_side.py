@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from specdebug.sglang.bench_titles import field_of, is_derived, run_words
+from specdebug.sglang.bench_titles import fields_of, is_derived, run_words
 from specdebug.sglang.run_names import Side, bare_side, side_of, speaks_of_drafts
 
 # The figure that makes a column a run of its own: the first of these with two columns or more.
@@ -55,8 +55,8 @@ def side_by_side(header: list[str], around: str = "") -> SideBySide | None:
     around: the words above the table; where they speak of speculation, "off" and "on" are its.
     """
     columns = [
-        _Column(at, title, field_of(title), side_of(title), run_words(title))
-        for at, title in enumerate(header)
+        _Column(at, title, field, side_of(title), run_words(title))
+        for at, (title, field) in enumerate(zip(header, fields_of(header), strict=True))
     ]
     for own in _OWN:
         every = [c for c in columns if c.field == own]

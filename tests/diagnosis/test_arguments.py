@@ -2,8 +2,8 @@ from typing import Any
 
 import pytest
 
-from specdebug.diagnosis.arguments import as_int, release_knowledge, setups
-from specdebug.diagnosis.facts import Launch
+from specdebug.diagnosis.arguments import as_int, contradictions, release_knowledge, setups
+from specdebug.diagnosis.facts import Fact, Launch
 from specdebug.diagnosis.figures import baseline, cost_points, primary, runs
 
 
@@ -113,3 +113,25 @@ def test_rows_at_another_load_stay_off_the_cost_line(make: Any) -> None:
     case = make.case(runs=[row(1, 1), row(3, 1), row(7, 64)])
     assert [p.num_steps for p in cost_points(case)] == [1, 3]
     assert len(runs(case)) == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "listed", "same"),
+    [
+        ("~/.cache/drafts/kimi", "/home/u/.cache/drafts/kimi", True),
+        ("$HOME/.cache/drafts/kimi", "/root/.cache/drafts/kimi", True),
+        ("${MODELS}/kimi", "/srv/models/kimi", True),
+        ("./drafts/x/", "drafts/x", True),
+        ("moonshotai/Kimi-K2.5", "/mnt/models/Kimi-K2.5", True),
+        ("moonshotai/Kimi-K2.5", "/data/moonshotai/Kimi-K2___5", True),
+        ("Qwen/Qwen3-8B", "/hub/models--Qwen--Qwen3-8B/snapshots/9c925d64", True),
+        ("~/.cache/drafts/kimi", "/home/u/.cache/drafts/other", False),
+        ("moonshotai/Kimi-K2.5", "/mnt/models/Kimi-K2", False),
+        ("/mnt/a/epoch_4", "/mnt/b/epoch_4", False),
+        ("Qwen/Qwen3-8B", "Qwen/Qwen3-14B", False),
+    ],
+)
+def test_one_model_may_be_written_in_several_ways(asked: str, listed: str, same: bool) -> None:
+    key = "speculative_draft_model_path"
+    found = contradictions({key: Fact(asked, "c", 1, "")}, {key: Fact(listed, "l", 1, "")})
+    assert (found == ()) == same

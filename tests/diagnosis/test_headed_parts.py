@@ -99,6 +99,42 @@ def test_lines_under_the_names_of_two_runs_are_never_pooled() -> None:
     assert "several-boots" not in codes
 
 
+def drafting(length: float, rate: float, tok_s: float) -> str:
+    return "".join(
+        f"[2026-04-02 10:00:0{n} TP0] Decode batch, #running-req: 1, #token: 900, token usage: "
+        f"0.00, accept len: {length:.2f}, accept rate: {rate:.2f}, cuda graph: True, gen "
+        f"throughput (token/s): {tok_s:.2f}, #queue-req: 0\n"
+        for n in range(6)
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("steps 1:", "steps 15:"),
+        ("EAGLE-3, 1 step:", "EAGLE-3, 15 steps:"),
+        ("--speculative-num-steps 1", "--speculative-num-steps 15"),
+    ],
+)
+def test_lines_under_two_numbers_of_steps_are_two_runs(one: str, other: str) -> None:
+    text = f"{one}\n{drafting(1.6, 0.8, 56.7)}\n{other}\n{drafting(1.92, 0.12, 47.2)}"
+    notes = {"engine_version": "0.5.9", "baseline_tok_s": 90}
+    case = build_case([Input("pasted.txt", text.encode())], notes=notes)
+    found = diagnose(case)
+    codes = {f.code for f in found.findings}
+    assert {"speculation-cannot-win", "step-overhead-unexplained"} <= codes
+    assert not {"several-boots", "argument-overridden"} & codes
+    assert found.values["ms_per_draft_step"] == pytest.approx(0.89, abs=0.01)
+    assert found.values["num_steps"] == 1
+
+
+def test_a_command_is_not_held_against_what_a_heading_says() -> None:
+    text = f"steps 1:\n{drafting(1.6, 0.8, 56.7)}\nsteps 15:\n{drafting(1.92, 0.12, 47.2)}"
+    command = b"sglang serve --speculative-algorithm EAGLE3 --speculative-num-steps 3"
+    case = build_case([Input("pasted.txt", text.encode()), Input("command.txt", command)])
+    assert "argument-overridden" not in {f.code for f in diagnose(case).findings}
+
+
 def test_lines_under_the_names_of_two_files_are_those_of_two_servers() -> None:
     assert parts(f"plain.log:\n{PLAIN}\nspec.log:\n{OLD}") == [
         (1, "plain.log", 6),

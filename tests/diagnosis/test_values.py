@@ -97,3 +97,16 @@ def test_length_and_rate_are_averaged_over_the_same_lines() -> None:
     log += "".join(line.format(n, "1.00", "0.25") for n in range(3, 9))
     values = diagnose(build_case([Input("server.log", log.encode())])).values
     assert values["accept_rate"] == pytest.approx(values["accept_len"] / 4, abs=1e-3)
+
+
+def test_runs_under_other_loads_have_no_speedup() -> None:
+    table = "| run | concurrency | output tok/s | accept len |\n|---|---|---|---|\n"
+    table += "| baseline | 16 | 900 | - |\n| eagle3 | {} | {} | 2.7 |\n"
+
+    def values(load: int, tok_s: int) -> dict[str, Any]:
+        text = table.format(load, tok_s).encode()
+        return diagnose(build_case([Input("bench.txt", text)])).values
+
+    assert "speedup" not in values(1, 150)
+    assert "break_even_accept_len" not in values(1, 150)
+    assert values(16, 1350)["speedup"] == 1.5

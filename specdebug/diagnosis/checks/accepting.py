@@ -205,8 +205,8 @@ def acceptance_below_training(case: Case) -> Finding | None:
 def acceptance_below_reference(case: Case) -> Finding | None:
     """Below a public curve for the same target by more than 10 %."""
     reference = reference_for(case)
-    if reference is None or random_prompts(case):
-        return None
+    if reference is None or random_prompts(case) or dead_draft(case) is not None:
+        return None  # an average over dead lines says nothing about the draft
     below: list[str] = []
     evidence: list[Evidence] = []
     for run in speculative_runs(case):

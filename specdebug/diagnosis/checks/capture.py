@@ -103,9 +103,15 @@ def layers_of(case: Case) -> Layers | None:
 
 
 def ids_evidence(case: Case, layers: Layers) -> list[Evidence]:
-    assert case.draft is not None  # noqa: S101 (layers_of needs it)
-    text = "eagle_config.eagle_aux_hidden_state_layer_ids: "
-    out = [Evidence(case.draft.source, None, text + str(list(layers.ids or ())))]
+    draft = draft_config(case)
+    assert case.draft is not None and draft is not None  # noqa: S101, PT018 (layers_of needs it)
+    if layers.ids is not None:
+        text = f"eagle_config.eagle_aux_hidden_state_layer_ids: {list(layers.ids)}"
+    elif draft.written_aux_layer_ids is not None:
+        text = f"{draft.aux_key}: {list(draft.written_aux_layer_ids)}"
+    else:
+        text = "no eagle_config.eagle_aux_hidden_state_layer_ids"
+    out = [Evidence(case.draft.source, None, text)]
     if layers.knowledge.evidence is not None:
         out.append(layers.knowledge.evidence)
     return out

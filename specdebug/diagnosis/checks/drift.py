@@ -6,7 +6,13 @@ import math
 from itertools import pairwise
 
 from specdebug.diagnosis.checks.accepting import DEAD, DEAD_LINES, dead_run
-from specdebug.diagnosis.decode import busy_indices, counted_indices, line_evidence, summary_of
+from specdebug.diagnosis.decode import (
+    DecodeSummary,
+    busy_indices,
+    counted_indices,
+    line_evidence,
+    summary_of,
+)
 from specdebug.diagnosis.facts import Boot, Case, Stretch
 from specdebug.diagnosis.findings import Evidence, Finding
 from specdebug.measure import series
@@ -145,12 +151,21 @@ def acceptance_uneven(case: Case) -> Finding | None:
             "certain",
             f"Accept length by rank: {each}; the highest is "
             f"{high.accept_len / low.accept_len:.2f} times the lowest.",
-            (*low.evidence[:1], *high.evidence[:1]),
+            (_typical(boot, low), _typical(boot, high)),
             "Compare the traffic of the ranks, then their weights and state; never average over "
             "them.",
             "the same prompts sent to each rank",
         )
     return _uneven_averages(case)
+
+
+def _typical(boot: Boot, rank: DecodeSummary) -> Evidence:
+    """The line of a rank that lies nearest to its average."""
+    stretch = next(s for s in boot.stretches if s.rank == rank.rank)
+    lengths = [(i, stretch.accept_len[i]) for i in busy_indices(stretch)]
+    known = [(i, length) for i, length in lengths if not math.isnan(length)]
+    nearest, _ = min(known, key=lambda pair: abs(pair[1] - (rank.accept_len or 0)))
+    return line_evidence(boot, stretch, nearest)
 
 
 def _uneven_averages(case: Case) -> Finding | None:

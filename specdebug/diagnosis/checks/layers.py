@@ -48,9 +48,8 @@ def aux_layer_mismatch(case: Case) -> Finding | None:
         "aux-layer-mismatch",
         "critical",
         confidence,
-        f"Ids {list(layers.ids) if layers.ids is not None else 'missing'} make {layers.knowledge} "
-        f"capture the inputs of layers {named(served)}, while the draft was trained on "
-        f"{named(trained)}: " + "; ".join(odd) + ".",
+        f"{_cause(layers)} capture the inputs of layers {named(served)}, while the draft was "
+        f"trained on {named(trained)}: " + "; ".join(odd) + ".",
         (
             *ids_evidence(case, layers),
             Evidence(case.training.source, None, f"training.features: {list(features)}"),
@@ -61,6 +60,12 @@ def aux_layer_mismatch(case: Case) -> Finding | None:
         else "the engine's release and the target's config.json (known here from "
         f"{layers.architecture_from})",
     )
+
+
+def _cause(layers: Layers) -> str:
+    if layers.ids is not None:
+        return f"Ids {list(layers.ids)} make {layers.knowledge}"
+    return f"Without ids where the engine looks, the default makes {layers.knowledge}"
 
 
 def _one(index: int | None) -> str:

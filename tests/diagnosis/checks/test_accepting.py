@@ -305,3 +305,12 @@ def test_depth_bounds_a_tree_as_well_and_a_block_not_at_all(
     )
     expected = algorithm == "EAGLE3" and topk == 1
     assert (checks.acceptance_below_training(weak) is not None) == expected
+
+
+def test_an_uneven_rank_is_shown_by_a_line_like_its_average(make: Any) -> None:
+    low = make.stretch([3.1, *[2.0] * 9], rank="DP1")
+    case = make.case(boots=[make.boot(make.stretch([3.0] * 10, rank="DP0"), low)])
+    found = drift.acceptance_uneven(case)
+    assert found is not None
+    assert "accept len: 2.00" in found.evidence[0].text
+    assert "accept len: 3.00" in found.evidence[1].text

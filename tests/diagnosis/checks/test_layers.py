@@ -178,6 +178,20 @@ def test_absent_ids_are_a_note_and_given_ones_nothing(make: Any) -> None:
     assert checks.aux_layers_defaulted(kimi(make, [1, 29, 57], "0.5.9")) is None
 
 
+def test_a_mismatch_by_the_default_quotes_the_file_and_not_a_key_it_lacks(make: Any) -> None:
+    draft = make.kimi_draft(None, eagle_aux_hidden_state_layer_ids=[2, 30, 58])
+    case = make.case(
+        draft_config=draft, target_config=make.kimi_target, engine_version="0.5.9", training=STORY
+    )
+    found = checks.aux_layer_mismatch(case)
+    assert found is not None
+    assert found.evidence[0].text == "eagle_aux_hidden_state_layer_ids: [2, 30, 58]"
+    assert "Without ids where the engine looks" in found.statement
+    absent = checks.aux_layer_mismatch(kimi(make, None, "0.5.9", training=STORY))
+    assert absent is not None
+    assert absent.evidence[0].text.startswith("no eagle_config")
+
+
 def test_absent_ids_against_other_training_are_a_fault(make: Any) -> None:
     found = checks.aux_layers_defaulted(kimi(make, None, "0.5.9", training=STORY))
     assert found is not None
