@@ -12,7 +12,7 @@ from specdebug.diagnosis import log_rows
 from specdebug.diagnosis.arguments import NUM_STEPS, TOPK
 from specdebug.diagnosis.facts import Boot, Fact
 from specdebug.sglang.headings import heading_text, release_in_heading
-from specdebug.sglang.log_line import engine_free
+from specdebug.sglang.log_line import DECODE, engine_free
 from specdebug.sglang.patterns import regex
 from specdebug.sglang.releases import Release
 from specdebug.sglang.run_names import side_of, told_by_label
@@ -42,31 +42,31 @@ def by_heading(text: str, name: str) -> list[Boot]:
     Decode lines under different releases, runs or files are of different starts, whatever stands
     between them. Each part is read by itself, for the form of its lines bounds the release as well.
     """
-    lines = text.split("\n")
-    heads = _headings(lines) or _turns(lines)
+    heads = _headings(text) or _turns(text)
     if not heads:
         return []
+    lines = text.split("\n")
     from specdebug.sglang import logs  # a check without a log starts sooner
 
     out: list[Boot] = []
-    if any(_DECODE in line for line in lines[: heads[0].at]):
+    if any(DECODE in line for line in lines[: heads[0].at]):
         heads = [_Heading(0, ""), *heads]
     first = heads[0].at
-    bounds = [
-        0,
-        *(head.at for head in heads[1:]),
-        len(lines),
-    ]  # what stands above all is the first's
+    # What stands above all decode lines belongs to the first part.
+    bounds = [0, *(head.at for head in heads[1:]), len(lines)]
     for head, (start, end) in zip(heads, pairwise(bounds), strict=True):
         part = "\n".join([""] * start + lines[start:end])
         read = log_rows.boots(logs.read_log(io.StringIO(part), name), name)
         words = (heading_text(lines[head.at]) or "") if head.names else ""
         for boot in read:
             if boot.excerpt:
-                line = max(boot.line, start + 1, first + 1)
-                boot = replace(boot, line=line, heading=words)
-                # Nothing else in an excerpt tells what was asked for.
-                boot = replace(boot, effective={**_facts(words, name, head.at), **boot.effective})
+                boot = replace(
+                    boot,
+                    line=max(boot.line, start + 1, first + 1),
+                    heading=words,
+                    # Nothing else in an excerpt tells what was asked for.
+                    effective={**_facts(words, name, head.at), **boot.effective},
+                )
             out.append(_of_release(boot, head.release))
     return out
 
@@ -77,19 +77,24 @@ def _facts(heading: str, name: str, at: int) -> dict[str, Fact]:
 
 def headed_releases(text: str) -> set[Release]:
     """The releases that headings above decode lines name."""
-    heads = _headings(text.split("\n")) if _DECODE in text else []
-    return {head.release for head in heads if head.release is not None}
+    return {head.release for head in _headings(text) if head.release is not None}
 
 
-_DECODE = "Decode batch"
+_START = ("erver_args=", "Load weight", "ready to roll")
 
 
-def _headings(lines: list[str]) -> list[_Heading]:
+def _is_whole(text: str) -> bool:
+    """Whether a log says itself where a start begins and what its arguments are."""
+    return any(sign in text for sign in _START)
+
+
+def _headings(text: str) -> list[_Heading]:
     """Each heading with decode lines below it, one for each change; none where nothing changes,
-    unless it tells the release."""
-    served = list(_served(lines))
-    if any(sign in line for line in lines for sign in _START):
-        # A whole log says itself where a start begins and what its arguments are.
+    unless it tells the release. In a whole log only releases count."""
+    if DECODE not in text:
+        return []
+    served = list(_served(text.split("\n")))
+    if _is_whole(text):
         served = [head for head in served if head.release is not None]
     if len(served) > _MOST_HEADINGS:
         return []
@@ -103,10 +108,9 @@ def _headings(lines: list[str]) -> list[_Heading]:
 
 _SHORTEST_TURN = 2
 _MOST_TURNS = 6
-_START = ("erver_args=", "Load weight", "ready to roll")
 
 
-def _turns(lines: list[str]) -> list[_Heading]:
+def _turns(text: str) -> list[_Heading]:
     """Where decode lines with and without an accept length meet, in an excerpt without headings.
 
     A server prints one in each line or in none. Single lines tell nothing: they may be cut.
@@ -114,10 +118,10 @@ def _turns(lines: list[str]) -> list[_Heading]:
     turns: list[_Heading] = []
     counts: list[int] = []
     drafting: bool | None = None
-    for at, line in enumerate(lines):
-        if any(sign in line for sign in _START):
-            return []
-        if _DECODE not in line or "gen throughput" not in line:
+    if DECODE not in text or _is_whole(text):
+        return []
+    for at, line in enumerate(text.split("\n")):
+        if DECODE not in line or "gen throughput" not in line:
             continue
         now = "accept len" in line
         if now is not drafting:
@@ -132,7 +136,7 @@ def _turns(lines: list[str]) -> list[_Heading]:
 def _served(lines: list[str]) -> Iterator[_Heading]:
     head: _Heading | None = None
     for at, line in enumerate(lines):
-        if head is not None and _DECODE in line:
+        if head is not None and DECODE in line:
             yield head
             head = None
         elif len(line) < _LONGEST_HEADING and engine_free(line):

@@ -56,6 +56,14 @@ class DraftConfig:
     problems: tuple[ConfigProblem, ...]
     raw: Mapping[str, Any]
 
+    @property
+    def ids_as_written(self) -> str:
+        """What the file says of layer ids, with their key; "" where it says nothing."""
+        if self.aux_source == "malformed":
+            return f"{self.aux_key} is no list of layer numbers"
+        ids = self.written_aux_layer_ids
+        return "" if ids is None else f"{self.aux_key}: {list(ids)}"
+
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> DraftConfig:
         """Read a decoded config.json; wrong types become problems. Raises ValueError if it is no

@@ -21,6 +21,7 @@ from specdebug.sglang.releases import KNOWN, Release
 
 OLDEST = Release.parse("0.4.9")  # older releases read no ids from the draft config
 UNKNOWN_DEPTH = 1 << 16
+NO_IDS = "no eagle_config.eagle_aux_hidden_state_layer_ids"
 
 
 @dataclass(frozen=True)
@@ -105,13 +106,7 @@ def layers_of(case: Case) -> Layers | None:
 def ids_evidence(case: Case, layers: Layers) -> list[Evidence]:
     draft = draft_config(case)
     assert case.draft is not None and draft is not None  # noqa: S101, PT018 (layers_of needs it)
-    if layers.ids is not None:
-        text = f"eagle_config.eagle_aux_hidden_state_layer_ids: {list(layers.ids)}"
-    elif draft.written_aux_layer_ids is not None:
-        text = f"{draft.aux_key}: {list(draft.written_aux_layer_ids)}"
-    else:
-        text = "no eagle_config.eagle_aux_hidden_state_layer_ids"
-    out = [Evidence(case.draft.source, None, text)]
+    out = [Evidence(case.draft.source, None, draft.ids_as_written or NO_IDS)]
     if layers.knowledge.evidence is not None:
         out.append(layers.knowledge.evidence)
     return out

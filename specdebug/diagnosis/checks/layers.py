@@ -5,6 +5,7 @@ from __future__ import annotations
 from specdebug.diagnosis.arguments import draft_config, setups
 from specdebug.diagnosis.checks import vllm_layers
 from specdebug.diagnosis.checks.capture import (
+    NO_IDS,
     OLDEST,
     Layers,
     advice,
@@ -173,16 +174,13 @@ def _as_trained(case: Case, capture: Capture | None) -> bool:
 def _no_ids(case: Case, draft: DraftConfig, capture: Capture | None) -> Finding:
     """No ids anywhere: right for a draft that was trained on the engine's default."""
     right = _as_trained(case, capture)
-    told = "no eagle_config.eagle_aux_hidden_state_layer_ids"
-    if draft.aux_source == "malformed":
-        told = f"{draft.aux_key} is no list of layer numbers"
     return Finding(
         "aux-layers-defaulted",
         "info" if right or case.training.features is None else "high",
         "certain",
         "The draft config names no layers that the engine can read, so it captures its default, "
         f"the inputs of layers {_served(capture)}{_TRAINED if right else ''}.",
-        (Evidence(_source(case), None, told),),
+        (Evidence(_source(case), None, draft.ids_as_written or NO_IDS),),
         "Write eagle_config.eagle_aux_hidden_state_layer_ids explicitly.",
         "" if right else "the training side: which layers were fed",
     )
@@ -215,7 +213,7 @@ def _ids_elsewhere(
         "info" if same or right else "high",
         "certain",
         f"Layer ids {list(written)} stand under {draft.aux_key} ({draft.aux_source}), where {ends}",
-        (Evidence(_source(case), None, f"{draft.aux_key}: {list(written)}"),),
+        (Evidence(_source(case), None, draft.ids_as_written),),
         _where_to_write(case, layers, meant, same),
     )
 

@@ -119,8 +119,7 @@ def _fix(layers: tuple[int, ...]) -> str:
 def _evidence(case: Case) -> tuple[Evidence, ...]:
     draft, features = draft_config(case), case.training.features
     assert draft is not None and case.draft is not None  # noqa: S101, PT018 (readings needs it)
-    ids = draft.written_aux_layer_ids
-    told = f"{draft.aux_key}: {list(ids)}" if ids else "no eagle_aux_hidden_state_layer_ids"
+    told = draft.ids_as_written or "no eagle_aux_hidden_state_layer_ids"
     out = [Evidence(case.draft.source, None, told)]
     if features is not None:
         training = f"training.features: {list(features)}"
